@@ -188,6 +188,16 @@ def cases():
     )
     yield chart(
         {
+            **sub("one", "a: {}\n"),
+            **sub("two", "b: {k: 1}\n"),
+            **dependent(
+                "- {name: one, version: 0.1.0, import-values: [{child: a, parent: a}]}\n"
+                "- {name: two, version: 0.1.0, import-values: [{child: b, parent: a.b}]}\n"
+            ),
+        }
+    )
+    yield chart(
+        {
             **sub("lib", "", "type: library\n"),
             "charts/lib/templates/_l.tpl": '{{ define "lib.x" }}from-lib {{ .Chart.Name }}{{ end }}',
             "templates/use.yaml": 'a: {{ include "lib.x" . }}',

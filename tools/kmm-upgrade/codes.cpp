@@ -93,6 +93,8 @@ constexpr CodeText k_errors[] = {
     {"goal-changed", "error", "the Module asks for something else than when the run was started", "",
      "kmm-upgrade abort, then apply again"},
     {"history-not-found", "error", "there is no such run in the history", "", "kmm-upgrade history lists them"},
+    {"hook-exists", "error", "a hook of Helm is there from before, and its delete policy keeps it", "",
+     "delete it, or add before-hook-creation to its helm.sh/hook-delete-policy"},
     {"hook-failed", "error", "a program of --hook-dir failed or did not end in time",
      "What it was to come before was not begun.",
      "repair what it looks at; kmm-upgrade retry NODE, or resume where no node is named"},

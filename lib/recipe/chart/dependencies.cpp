@@ -216,7 +216,9 @@ void import_values(Node& node, bool is_helm_3_7) {
             const Value* table = find_table(all, dependency.name + '.' + from);
             if (table == nullptr) { continue; }
             if (is_helm_3_7 && is_named) { imported = all; }
-            coalesce_tables(imported, nested(to, *table), is_helm_3_7 ? Nulls::helm_3_7 : Nulls::kept);
+            // An empty table is a new one for each import; what another import adds to it is not the child's.
+            coalesce_tables(imported, nested(to, table->members().empty() ? Value::map({}) : *table),
+                            is_helm_3_7 ? Nulls::helm_3_7 : Nulls::kept);
         }
     }
     if (is_helm_3_7) {

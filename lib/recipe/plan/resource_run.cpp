@@ -326,22 +326,36 @@ private:
         put(state, "", marker, place_of(hooks.front()));
     }
 
-    /// Hooks of upgrades, rollbacks and removals; tests are run by those who ask for them.
+    /// Hooks of upgrades, rollbacks and removals, and those whose place in an upgrade differs; tests are run by those
+    /// who ask for them.
     void warn_of_hooks(const chart::Rendered& rendered) {
         for (const auto& hook : rendered.hooks) {
-            std::vector<std::string> left_out;
-            for (const auto each : base::split(hook.hooks, ',')) {
-                auto event = base::to_lower(base::trim(each));
-                if (event == "pre-install" || event == "post-install" || event.starts_with("test")) {
-                    left_out.clear();
-                    break;
-                }
-                left_out.push_back(std::move(event));
+            std::vector<std::string> events;
+            for (const auto each : base::split(hook.hooks, ',')) { events.push_back(base::to_lower(base::trim(each))); }
+            const auto has = [&](std::string_view event) {
+                return std::find(events.begin(), events.end(), event) != events.end();
+            };
+            const bool is_early = has("pre-install"), is_late = has("post-install");
+            if (is_early || is_late) {
+                const bool is_moved =
+                    is_early != is_late && (is_early ? has("post-upgrade") && !has("pre-upgrade")
+                                                     : has("pre-upgrade") && !has("post-upgrade"));
+                if (!is_moved) { continue; }
+                warn("hook-not-run",
+                     fmt::format("{} {} is a hook of {}, and a rollout over an earlier release runs it {} the objects",
+                                 hook.kind, hook.name, base::join(events, ", "), is_early ? "before" : "after"),
+                     place_of(hook),
+                     is_early ? "put it into a later state if it has to run after them"
+                              : "put it into an earlier state if it has to run before them");
+                continue;
             }
-            if (left_out.empty()) { continue; }
+            if (std::any_of(events.begin(), events.end(),
+                            [](const std::string& event) { return event.starts_with("test"); })) {
+                continue;
+            }
             warn("hook-not-run",
                  fmt::format("{} {} is a hook of {} alone, and is left out", hook.kind, hook.name,
-                             base::join(left_out, ", ")),
+                             base::join(events, ", ")),
                  place_of(hook), "add pre-install or post-install to helm.sh/hook, or do its work by hand");
         }
     }

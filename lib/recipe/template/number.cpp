@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Go's strconv: numbers and quoted texts.
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -238,6 +239,29 @@ std::optional<std::int64_t> parse_int(std::string_view text, int base) {
     return negative ? static_cast<std::int64_t>(~*size + 1) : static_cast<std::int64_t>(*size);
 }
 
+namespace {
+
+/// Of a number that is not zero, without a sign: by the place of its first digit that is not zero, and its exponent.
+bool is_below_one(std::string_view digits, bool hex) {
+    const auto end = std::min(digits.find(hex ? 'p' : 'e'), digits.size());
+    const auto mantissa = digits.substr(0, end);
+    const auto point = static_cast<std::int64_t>(std::min(mantissa.find('.'), mantissa.size()));
+    const auto first = static_cast<std::int64_t>(mantissa.find_first_not_of("0."));
+    auto exponent_text = digits.substr(std::min(end + 1, digits.size()));
+    const bool is_negative = exponent_text.starts_with('-');
+    if (is_negative || exponent_text.starts_with('+')) { exponent_text.remove_prefix(1); }
+    constexpr std::int64_t k_beyond_any_text = std::int64_t{1} << 50U;
+    std::int64_t exponent = 0;
+    const auto* last = exponent_text.data() + exponent_text.size();
+    if (std::from_chars(exponent_text.data(), last, exponent).ec == std::errc::result_out_of_range) {
+        exponent = k_beyond_any_text;
+    }
+    exponent = std::min(exponent, k_beyond_any_text);
+    return (point - first) * (hex ? 4 : 1) + (is_negative ? -exponent : exponent) <= 0;
+}
+
+}  // namespace
+
 std::optional<double> parse_real(std::string_view given) {
     std::string text(given);
     std::string lower;
@@ -265,11 +289,7 @@ std::optional<double> parse_real(std::string_view given) {
     if (done.ptr != digits.data() + digits.size()) { return std::nullopt; }
     if (done.ec == std::errc::result_out_of_range) {
         // Too small is zero, too large is an error, as in Go.
-        const std::size_t e = digits.find(hex ? 'p' : 'e');
-        const bool small = e != std::string::npos && e + 1 < digits.size() && digits[e + 1] == '-';
-        if (!small && digits.find_first_not_of("0.") != std::string::npos && digits[0] != '0' && digits[0] != '.') {
-            return std::nullopt;
-        }
+        if (!is_below_one(digits, hex)) { return std::nullopt; }
         number = 0;
     } else if (done.ec != std::errc{}) {
         return std::nullopt;

@@ -25,6 +25,8 @@ using upgrade::recipe::ReleaseObject;
 using value::Node;
 
 constexpr std::size_t k_named_users = 20;
+/// On a hook that was run: the lineage of the rollout.
+constexpr std::string_view k_annotation_hook_run = "kmmtools.dev/hook-run";
 
 std::string owner_recipe(const Node& live) {
     const auto* labels = live.find_path({"metadata", "labels"});
@@ -43,9 +45,10 @@ Node with_member(const Node* map, std::string_view key, Node value) {
     return made;
 }
 
-Node with_label(Node object, const std::string& recipe) {
+/// `list` is "labels" or "annotations".
+Node with_entry(Node object, std::string_view list, std::string_view key, const std::string& value) {
     const auto* meta = object.find("metadata");
-    auto changed = with_member(meta, "labels", with_member(meta->find("labels"), k_label_recipe, recipe));
+    auto changed = with_member(meta, list, with_member(meta->find(list), key, value));
     object.set("metadata", std::move(changed));
     return object;
 }
@@ -92,11 +95,28 @@ std::optional<kube::Resource> resource_in_any_version(kube::Client& client, Obje
     return std::nullopt;
 }
 
+/// A Job or Pod that is a hook: it runs to its end, and once it has ended, it is run by creating it again.
+bool is_task_hook(const Node& object) {
+    const auto kind = object.get_string({"kind"});
+    return (kind == "Job" || kind == "Pod") && !cluster::annotation_of(object, "helm.sh/hook").empty();
+}
+
+/// Whether Helm would run this hook when it upgrades a release, or else when it installs one.
+bool is_hook_of(const Node& object, bool is_upgrade) {
+    const auto events = cluster::annotation_of(object, "helm.sh/hook");
+    for (const auto each : base::split(events, ',')) {
+        const auto event = base::to_lower(base::trim(each));
+        if (event == (is_upgrade ? "pre-upgrade" : "pre-install") ||
+            event == (is_upgrade ? "post-upgrade" : "post-install"))
+            return true;
+    }
+    return false;
+}
+
 /// Whether Helm would delete what an earlier release left of this hook: by default, and with the policies
 /// before-hook-creation and hook-succeeded.
 bool is_hook_made_again(const Node& object) {
-    const auto kind = object.get_string({"kind"});
-    if ((kind != "Job" && kind != "Pod") || cluster::annotation_of(object, "helm.sh/hook").empty()) return false;
+    if (!is_task_hook(object)) return false;
     const auto policy = cluster::annotation_of(object, "helm.sh/hook-delete-policy");
     return policy.empty() || policy.find("before-hook-creation") != std::string::npos ||
            policy.find("hook-succeeded") != std::string::npos;
@@ -106,6 +126,12 @@ bool is_hook_made_again(const Node& object) {
 bool is_about_fixed_field(const Error& error) {
     return error.code() == "rejected" && (error.message().find("field is immutable") != std::string::npos ||
                                           error.message().find("may not change fields") != std::string::npos);
+}
+
+bool is_complete(const Node& live) {
+    const auto* complete = cluster::condition_of(live, "Complete");
+    return (complete != nullptr && complete->get_string({"status"}) == "True") ||
+           live.get_string({"status", "phase"}) == "Succeeded";
 }
 
 kube::Key key_of(const Node& object) {
@@ -147,7 +173,7 @@ OwnObjects::Theirs OwnObjects::theirs(const Node& object, const kube::Resource& 
 }
 
 Change OwnObjects::apply(const kube::Resource& resource, const Node& object, kube::Force force, kube::DryRun dry_run,
-                         std::string& wait) {
+                         std::string& wait, const HookRun& hooks) {
     wait.clear();
     const auto before = objects_.find(resource, object);
     if (before && !before->get_string({"metadata", "deletionTimestamp"}).empty()) {
@@ -170,11 +196,7 @@ Change OwnObjects::apply(const kube::Resource& resource, const Node& object, kub
                 fmt::format("{} belongs to recipe {}, which has it in another form", object_text(object), owner))
                 .hint("give both recipes the same values for what they share; --force-conflicts applies this form");
     }
-    Node after;
-    try {
-        after = objects_.apply(resource, owner.empty() ? object : with_label(object, owner), force, dry_run);
-    } catch (const Error& error) {
-        if (!before || owner != recipe_ || !is_hook_made_again(object) || !is_about_fixed_field(error)) throw;
+    const auto make_again = [&] {
         if (dry_run == kube::DryRun::all) return Change::change;
         kube::DeleteOptions options;
         options.uid = before->get_string({"metadata", "uid"});
@@ -182,6 +204,28 @@ Change OwnObjects::apply(const kube::Resource& resource, const Node& object, kub
         static_cast<void>(client_.remove(resource, key_of(object), options));
         wait = object_text(object) + ", a hook, is deleted and created again";
         return Change::none;
+    };
+    // Helm leaves hooks behind when it removes a release: they have no label.
+    const bool is_run = !hooks.rollout.empty() && is_task_hook(object) && is_hook_of(object, hooks.is_upgrade) &&
+                        (owner == recipe_ || (owner.empty() && is_task_hook(*before)));
+    const bool is_left = is_run && before && cluster::annotation_of(*before, k_annotation_hook_run) != hooks.rollout;
+    if (is_left && !is_hook_made_again(object))
+        throw Error(Exit::locked, "hook-exists",
+                    fmt::format("{}, a hook, is there from before, and its helm.sh/hook-delete-policy keeps it: it "
+                                "would not run again",
+                                object_text(object)))
+            .hint("delete it, or add before-hook-creation to its helm.sh/hook-delete-policy");
+    if (is_left && dry_run == kube::DryRun::no) return make_again();
+    auto wanted = owner.empty() ? object : with_entry(object, "labels", k_label_recipe, owner);
+    if (is_run) wanted = with_entry(std::move(wanted), "annotations", k_annotation_hook_run, hooks.rollout);
+    Node after;
+    try {
+        after = objects_.apply(resource, wanted, is_left ? kube::Force::yes : force, dry_run);
+    } catch (const Error& error) {
+        if (!before || !is_hook_made_again(object) || !is_about_fixed_field(error)) throw;
+        if (owner != recipe_ && !is_left) throw;
+        if (hooks.is_upgrade && !is_run && is_complete(*before)) return Change::none;
+        return make_again();
     }
     if (!before) return Change::create;
     if (dry_run == kube::DryRun::no)

@@ -24,6 +24,12 @@ struct Removed {
     std::vector<std::string> stays;  ///< "Namespace a: it belongs to recipe b"
 };
 
+/// Whose hooks of Helm are run.
+struct HookRun {
+    std::string rollout;      ///< lineage of the rollout, "" where no hook is run again
+    bool is_upgrade = false;  ///< hooks of upgrades are run, else those of installations
+};
+
 /// The references must outlive it.
 class OwnObjects {
 public:
@@ -33,12 +39,14 @@ public:
 
     /// Applies the object, server-side, with the label where nothing of that name was there before. An object that is
     /// being deleted is "being deleted" for `wait`, which the caller tries again. So is a Job or Pod of this recipe
-    /// that is a hook of Helm and has a changed field that the API server keeps: it is deleted first. Errors: those of
-    /// Objects::apply, "field-conflict" names the other manager; locked "object-shared" for an object of another recipe
-    /// that has it in another form, or whose releases are not among `others`. Forced, an object of the latter becomes
-    /// this recipe's.
+    /// that is a hook of Helm and has a changed field that the API server keeps: it is deleted first. So is, once for
+    /// each rollout, a Job or Pod that is a hook of `hooks`, of this recipe or of none. A hook of installations alone
+    /// that is complete stays as it is in an upgrade. Errors: those of Objects::apply, "field-conflict" names the other
+    /// manager; locked "hook-exists" for a hook to be run whose delete policy keeps it; locked "object-shared" for an
+    /// object of another recipe that has it in another form, or whose releases are not among `others`. Forced, an
+    /// object of the latter becomes this recipe's.
     [[nodiscard]] Change apply(const kube::Resource& resource, const value::Node& object, kube::Force force,
-                               kube::DryRun dry_run, std::string& wait);
+                               kube::DryRun dry_run, std::string& wait, const HookRun& hooks = {});
     /// Deletes those of `objects` that have the label, in that order, with what they own, and waits until they are
     /// gone. What another recipe has, too, becomes that one's. Errors: locked "namespace-in-use", "definition-in-use"
     /// for one that would take objects of others along; unhealthy "not-verified" for what is still there at `deadline`;

@@ -232,8 +232,9 @@ std::vector<State> states_of(const recipe::plan::RenderedRecipes& rendered,
 }
 
 std::vector<Judged> review(const Release& release, kube::Client& client, Objects& objects, OwnObjects& own,
-                           kube::Force force) {
+                           kube::Force force, bool is_upgrade) {
     require_kinds(release, objects);
+    const HookRun hooks{release.lineage, is_upgrade};
     std::map<std::string, bool> namespaces;
     const auto has_namespace = [&](const std::string& name) {
         const auto known = namespaces.find(name);
@@ -250,7 +251,7 @@ std::vector<Judged> review(const Release& release, kube::Client& client, Objects
             const auto space = object.get_string({"metadata", "namespace"});
             if (!space.empty() && !has_namespace(space)) continue;
             std::string wait;
-            judged.back().change = own.apply(*resource, object, force, kube::DryRun::all, wait);
+            judged.back().change = own.apply(*resource, object, force, kube::DryRun::all, wait, hooks);
             if (!wait.empty()) judged.back().change.reset();
         }
     }

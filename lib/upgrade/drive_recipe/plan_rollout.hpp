@@ -37,10 +37,11 @@ struct Judged {
     const upgrade::recipe::ReleaseObject* object = nullptr;
     std::optional<Change> change;  ///< nullopt: only the rollout itself can ask, as its namespace or kind comes with it
 };
-/// Asks the server about every object, without changing anything. Errors: data "kind-unknown" for a kind that the
-/// server lacks and the release does not bring; those of OwnObjects::apply.
+/// Asks the server about every object, without changing anything. `is_upgrade`: a release is deployed. Errors: data
+/// "kind-unknown" for a kind that the server lacks and the release does not bring; those of OwnObjects::apply.
 [[nodiscard]] std::vector<Judged> review(const upgrade::recipe::Release& release, kube::Client& client,
-                                         Objects& objects, OwnObjects& own, kube::Force force);
+                                         Objects& objects, OwnObjects& own, kube::Force force,
+                                         bool is_upgrade);
 
 /// Kernels whose copies are not obsolete: those that nodes run, and those that a person keeps; those of `all` copies
 /// while a paused MachineConfigPool has no node, as a new one comes with the kernel that it was paused at. Lists nodes

@@ -65,9 +65,12 @@ private:
     [[nodiscard]] Loaded& loaded();
     [[nodiscard]] const upgrade::recipe::State& state_of(const std::string& name);
     enum class Drivers { as_rendered, replaced_by_hand };
-    /// Applies objects in the order of ApplyOrder. Drivers that are replaced by hand are not waited for.
-    [[nodiscard]] Done apply(const std::vector<ReleaseObject>& objects, const Deadline& deadline,
+    /// Applies objects in the order of ApplyOrder, and runs `hooks`. Drivers that are replaced by hand are not waited
+    /// for.
+    [[nodiscard]] Done apply(const std::vector<ReleaseObject>& objects, const HookRun& hooks, const Deadline& deadline,
                              Drivers drivers = Drivers::as_rendered);
+    /// The hooks of this run; none of a removal.
+    [[nodiscard]] HookRun own_hooks() const;
     /// A step of a node whose drivers go to a lower version.
     [[nodiscard]] Done act_on_node(std::string_view step, const upgrade::recipe::DriverNode& node,
                                    const Deadline& deadline);

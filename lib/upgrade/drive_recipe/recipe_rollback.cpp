@@ -33,7 +33,7 @@ Done RecipeActor::act_on_node(std::string_view step, const upgrade::recipe::Driv
         done.message = evicted == 0 ? "no Pod left to evict" : count_text(evicted, "Pod") + " evicted";
     } else if (step == upgrade::recipe::k_step_restart) {
         const auto& state = state_of(node.state);
-        static_cast<void>(apply(state.objects, deadline, Drivers::replaced_by_hand));
+        static_cast<void>(apply(state.objects, own_hooks(), deadline, Drivers::replaced_by_hand));
         done.message = count_text(downgrade_.restart(node, state, deadline), "driver Pod") + " replaced";
     } else {
         const auto lifted = downgrade_.untaint(node.node);
@@ -72,7 +72,7 @@ Done RecipeActor::roll_back(const std::string& member, const std::string& name, 
     };
     const auto before = recorder_.node(member).from_version;
     if (upgrade::recipe::is_removal(recorder_.header())) {
-        done = apply(state.objects, deadline);
+        done = apply(state.objects, {}, deadline);
         static_cast<void>(await_gates(state.objects, deadline));
         if (!state.label.empty()) static_cast<void>(label_nodes(state));
         done.facts = facts(before);
@@ -93,7 +93,7 @@ Done RecipeActor::roll_back(const std::string& member, const std::string& name, 
         if (moved != nullptr) wanted.push_back(*moved);
         else gone.push_back(*one);
     }
-    done = apply(wanted, deadline);
+    done = apply(wanted, {}, deadline);
     const auto removed = loaded().own.remove(gone, deadline);
     static_cast<void>(await_gates(wanted, deadline));
     const auto keeps_label = [&](const Release& release) {
@@ -114,7 +114,7 @@ Done RecipeActor::roll_back(const std::string& member, const std::string& name, 
 void RecipeActor::bring_back(const Release& previous, const Deadline& deadline) {
     for (const auto& state : previous.states) {
         if (loaded().releases.now.find(state.name) != nullptr) continue;
-        static_cast<void>(apply(state.objects, deadline));
+        static_cast<void>(apply(state.objects, {}, deadline));
         static_cast<void>(await_gates(state.objects, deadline));
         if (!state.label.empty()) static_cast<void>(label_nodes(state));
     }

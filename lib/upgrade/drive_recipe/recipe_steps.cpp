@@ -41,7 +41,13 @@ constexpr const char* k_gate_hint = "kubectl get pods -A -o wide; correct the ca
 
 }  // namespace
 
-Done RecipeActor::apply(const std::vector<ReleaseObject>& objects, const Deadline& deadline, Drivers drivers) {
+HookRun RecipeActor::own_hooks() const {
+    const auto& run = recorder_.header();
+    return upgrade::recipe::is_removal(run) ? HookRun{} : HookRun{run.lineage, subject_.previous != 0};
+}
+
+Done RecipeActor::apply(const std::vector<ReleaseObject>& objects, const HookRun& hooks, const Deadline& deadline,
+                        Drivers drivers) {
     const auto is_by_hand = [&](const ReleaseObject& one) {
         return drivers == Drivers::replaced_by_hand && is_driver(one);
     };
@@ -61,7 +67,7 @@ Done RecipeActor::apply(const std::vector<ReleaseObject>& objects, const Deadlin
                                one.object.get_string({"apiVersion"}));
         std::string wait;
         const auto object = placed(is_by_hand(one) ? replaced_by_hand(one.object) : one.object, *resource);
-        const auto change = loaded().own.apply(*resource, object, force, kube::DryRun::no, wait);
+        const auto change = loaded().own.apply(*resource, object, force, kube::DryRun::no, wait, hooks);
         if (change != Change::none) ++changed;
         return wait;
     };

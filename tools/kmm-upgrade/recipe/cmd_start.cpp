@@ -388,11 +388,11 @@ Exit run_start_recipe(const cli::Args& args, cli::Context& context) {
         [&](const std::string& text) { access.call.note(text); }, name, store.of_others(name));
     if (all.empty() && !request.subject.is_forced) require_no_earlier(own, release, request.subject.space);
     const auto force = request.subject.is_forced ? kube::Force::yes : kube::Force::no;
-    auto judged = drive::review(release, client, objects, own, force);
+    auto judged = drive::review(release, client, objects, own, force, previous != nullptr);
     if (!is_downgrade && is_below_given_up(release, all, previous) && changes_driver(judged)) {
         is_downgrade = true;
         drive::tolerate_downgrade(release, previous, true);
-        judged = drive::review(release, client, objects, own, force);
+        judged = drive::review(release, client, objects, own, force, previous != nullptr);
     }
     const auto chosen = [&](const Node& node) {
         return std::any_of(release.states.begin(), release.states.end(),

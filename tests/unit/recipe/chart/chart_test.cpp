@@ -333,6 +333,20 @@ TEST_CASE("imported values win over the chart's own in Helm 3.7, and lose since"
     CHECK(text() == "a: imported\nb: imported");
 }
 
+TEST_CASE("what is imported beside an empty table does not become the table's") {
+    const std::vector<File> files{{"Chart.yaml",
+                                   "apiVersion: v2\nname: top\nversion: 1.0.0\ndependencies:\n- {name: one, version: "
+                                   "0.1.0, import-values: [{child: a, parent: a}]}\n- {name: two, version: 0.1.0, "
+                                   "import-values: [{child: b, parent: a.b}]}\n"},
+                                  {"templates/t.yaml", "{{ toJson .Values.one.a }} {{ toJson .Values.a }}"},
+                                  {"charts/one/Chart.yaml", "apiVersion: v2\nname: one\nversion: 0.1.0\n"},
+                                  {"charts/one/values.yaml", "a: {}\n"},
+                                  {"charts/two/Chart.yaml", "apiVersion: v2\nname: two\nversion: 0.1.0\n"},
+                                  {"charts/two/values.yaml", "b: {k: 1}\n"}};
+    CHECK(recipe::chart::render_bare(recipe::chart::load_chart(files, "dir/top"), values_of("{}"), {},
+                                     "templates/t.yaml") == R"({} {"b":{"k":1}})");
+}
+
 TEST_CASE("a byte order mark begins a text, or is a character like others") {
     const std::string mark = "\xEF\xBB\xBF";
     CHECK(values_of(mark + "a: 1\nb: 2\n").members().size() == 2);

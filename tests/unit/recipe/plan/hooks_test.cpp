@@ -36,13 +36,21 @@ TEST_CASE("hooks that no rollout runs are named") {
     one.files = {{"templates/1000-a.yaml",
                   config_map("h1", "{}", "    helm.sh/hook: pre-upgrade, pre-rollback\n") + "---\n" +
                       config_map("h2", "{}", "    helm.sh/hook: pre-install,pre-upgrade\n") + "---\n" +
-                      config_map("h3", "{}", "    helm.sh/hook: test\n") + "---\n" + config_map("a")}};
+                      config_map("h3", "{}", "    helm.sh/hook: test\n") + "---\n" +
+                      config_map("h4", "{}", "    helm.sh/hook: post-install,pre-upgrade\n") + "---\n" +
+                      config_map("h5", "{}", "    helm.sh/hook: pre-install,post-upgrade\n") + "---\n" +
+                      config_map("h6", "{}", "    helm.sh/hook: post-install,pre-upgrade,post-upgrade\n") + "---\n" +
+                      config_map("a")}};
     const auto findings = one.render().findings;
     std::vector<std::string> texts;
     for (const auto& finding : findings)
         if (finding.code == "hook-not-run") texts.push_back(finding.message);
     CHECK(texts == std::vector<std::string>{"ConfigMap h1 is a hook of pre-upgrade, pre-rollback alone, and is left "
-                                            "out"});
+                                            "out",
+                                            "ConfigMap h4 is a hook of post-install, pre-upgrade, and a rollout over "
+                                            "an earlier release runs it after the objects",
+                                            "ConfigMap h5 is a hook of pre-install, post-upgrade, and a rollout over "
+                                            "an earlier release runs it before the objects"});
 }
 
 TEST_CASE("behaviour 14: hooks have no kernel, and a Pod of a hook is made") {

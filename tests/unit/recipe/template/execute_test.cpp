@@ -46,6 +46,15 @@ std::string detail(const Error& error, const std::string& key) {
 
 }  // namespace
 
+TEST_CASE("a number is too large by its value, not by its first digit") {
+    CHECK(rendered("{{ range list \"01e400\" \".51e400\" \"0.001e312\" \"1e400\" }}{{ fromYaml (print \"a: \" .) "
+                   "| toJson }}{{ end }}",
+                   "{}") == R"({"a":"01e400"}{"a":".51e400"}{"a":"0.001e312"}{"a":"1e400"})");
+    CHECK(rendered("{{ range list \"0.0001e312\" \"01e-400\" \"100.5e-400\" \".0e400\" }}{{ fromYaml (print \"a: \" "
+                   ".) | toJson }}{{ end }}",
+                   "{}") == R"({"a":1e+308}{"a":0}{"a":0}{"a":0})");
+}
+
 TEST_CASE("numbers of values are float64, those of templates are int") {
     CHECK(rendered("{{ .Values.a }} {{ .Values.b }} {{ .Values.c }}", "{a: 8080, b: 1000000, c: 0.1}") ==
           "8080 1e+06 0.1");

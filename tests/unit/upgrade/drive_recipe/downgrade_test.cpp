@@ -82,7 +82,7 @@ struct Scene {
         store.put(now);
         Objects objects(*client);
         OwnObjects own(*client, objects, clock, [] { return false; }, [](const auto&) {}, "demo", {});
-        const auto nodes = driver_nodes(*client, objects, review(now, *client, objects, own, kube::Force::no));
+        const auto nodes = driver_nodes(*client, objects, review(now, *client, objects, own, kube::Force::no, true));
         RecipeRequest request;
         request.lineage = "second";
         request.created = "t0";

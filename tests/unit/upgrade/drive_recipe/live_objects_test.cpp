@@ -365,6 +365,74 @@ TEST_CASE("a hook that cannot be changed is deleted and created again, other Job
     CHECK(wait.empty());
 }
 
+TEST_CASE("a hook runs once for each rollout, as Helm runs it") {
+    Server server;
+    const std::string path = "/apis/batch/v1/namespaces/demo/jobs/move";
+    const kube::Resource jobs{"batch", "v1", "jobs", "Job", kube::Scope::namespaced};
+    const auto job = [](const std::string& hook, const std::string& meta) {
+        return json("{apiVersion: batch/v1, kind: Job, metadata: {name: move, namespace: demo, uid: u1, "
+                    "annotations: {" +
+                    hook + "}" + meta + "}, status: {conditions: [{type: Complete, status: 'True'}]}}");
+    };
+    const std::string ours = ", labels: {kmmtools.dev/recipe: demo}";
+    const std::string both = "helm.sh/hook: 'pre-install, pre-upgrade'";
+    std::string wait;
+    // What becomes of a hook that is there: "again", or how it is applied.
+    const auto applied = [&](const std::string& hook, const std::string& live, const std::string& meta,
+                             const HookRun& run) {
+        server.replies[path] = value::to_json(job(live, meta));
+        server.requests.clear();
+        try {
+            const auto change = server.own.apply(jobs, job(hook, ""), kube::Force::no, kube::DryRun::no, wait, run);
+            CHECK(wait.empty() != server.was_asked("DELETE " + path));
+            return std::string(wait.empty() ? to_string(change) : "again");
+        } catch (const Error& error) { return error.code() + ": " + error.message(); }
+    };
+    const HookRun upgrade{"run-b", true}, install{"run-b", false};
+    const std::string before = ", kmmtools.dev/hook-run: run-a", now = ", kmmtools.dev/hook-run: run-b";
+    CHECK(applied(both, both + before, ours, upgrade) == "again");
+    CHECK(applied(both, both, ours, upgrade) == "again");
+    CHECK(applied(both, both + now, ours, upgrade) == "unchanged");
+    CHECK(applied(both, both + before, ours, install) == "again");
+    CHECK(applied(both, both + before, ours, {}) == "unchanged");  // while a rollout is rolled back
+    // Left by Helm.
+    CHECK(applied(both, both, "", install) == "again");
+    CHECK(applied(both, "", "", install) == "unchanged");
+    CHECK(applied(both, both, ", labels: {kmmtools.dev/recipe: other}", install).starts_with("object-shared"));
+    // Of an installation alone.
+    const std::string first = "helm.sh/hook: post-install";
+    CHECK(applied(first, first + before, ours, upgrade) == "unchanged");
+    CHECK(applied(first, first + before, ours, install) == "again");
+    const std::string kept = both + ", helm.sh/hook-delete-policy: hook-failed";
+    CHECK(applied(kept, kept + before, ours, upgrade) ==
+          "hook-exists: Job demo/move, a hook, is there from before, and its helm.sh/hook-delete-policy keeps it: it "
+          "would not run again");
+    CHECK(applied(kept, kept + now, ours, upgrade) == "unchanged");
+    server.replies.erase(path);
+    server.requests.clear();
+    CHECK(server.own.apply(jobs, job(both, ""), kube::Force::no, kube::DryRun::no, wait, upgrade) == Change::create);
+}
+
+TEST_CASE("a complete hook of an installation alone is not run again by an upgrade that changes it") {
+    Server server;
+    const kube::Resource jobs{"batch", "v1", "jobs", "Job", kube::Scope::namespaced};
+    const auto job = [](const std::string& status) {
+        return json("{apiVersion: batch/v1, kind: Job, metadata: {name: fixed, namespace: demo, uid: u1, labels: "
+                    "{kmmtools.dev/recipe: demo}, annotations: {helm.sh/hook: pre-install}}, status: {" +
+                    status + "}}");
+    };
+    std::string wait;
+    const auto applied = [&](const std::string& status, const HookRun& run) {
+        server.replies[k_fixed] = value::to_json(job(status));
+        const auto change = server.own.apply(jobs, job(""), kube::Force::no, kube::DryRun::no, wait, run);
+        return std::string(wait.empty() ? to_string(change) : "again");
+    };
+    const std::string complete = "conditions: [{type: Complete, status: 'True'}]";
+    CHECK(applied(complete, {"run-b", true}) == "unchanged");
+    CHECK(applied("conditions: [{type: Failed, status: 'True'}]", {"run-b", true}) == "again");
+    CHECK(applied(complete, {"run-b", false}) == "again");
+}
+
 TEST_CASE("an object whose version the API server serves no more is removed in another version, and not forgotten") {
     Server server;
     const auto object = json("{apiVersion: batch/v1beta1, kind: CronJob, metadata: {name: c, namespace: demo}}");
