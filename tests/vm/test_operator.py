@@ -197,13 +197,21 @@ class InTree(OperatorCase):
     def test_one_without_a_file(self):
         """inTreeModulesToRemove: one that is live and has no file in the host's tree
         it is looked for by the names of files: passed over, and both are loaded
-        it is looked for in the kernel: unloaded
+        it is looked for in the kernel: unloaded, but one that kmm-worker has loaded stays, and the load is refused
         """
         self.worker(NODE, "kmod load -", self.config(self.image("kmm-misc", "v1"), module="kmm_busy"))
         self.done(self.operator.load(remove=["kmm_busy"]))
         self.assertEqual(self.loaded("kmm_hello", "kmm_busy"), ["kmm_hello", "kmm_busy"])
         self.fleet.shell(NODE, "rmmod kmm_hello")
-        self.take( self.image("kmm-hello", "v1"), remove=["kmm_busy"])
+        self.take(self.image("kmm-hello", "v1"), 13, remove=["kmm_busy"])
+        self.assertEqual(self.loaded("kmm_hello", "kmm_busy"), ["kmm_busy"])
+        self.fleet.shell(
+            NODE,
+            f"kmm-worker unload --module kmm_busy -q && "
+            f"kmm-worker pull {self.image('kmm-misc', 'v1')} --insecure --out /run/misc -q -o name && "
+            f"insmod /run/misc/opt/lib/modules/*/kmm_busy.ko; rm -r /run/misc",
+        )
+        self.take(self.image("kmm-hello", "v1"), remove=["kmm_busy"])
         self.assertEqual(self.loaded("kmm_hello", "kmm_busy"), ["kmm_hello"])
 
     def test_one_with_a_dash(self):
