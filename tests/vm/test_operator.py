@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What KMM's worker promises, on a real kernel: what becomes of it there, with Debian's modprobe, and with kmm-worker.
 
-Each test says so in its first lines, which docs/kmm-worker.md shows as a table (tests/lint/operator.py): the promise,
-then what KMM's worker does with it, then kmm-worker.
+Each test says so in its first lines, which docs/kmm-worker.md shows as a table (tests/lint/operator_page.py): the
+promise, then what KMM's worker does with it, then kmm-worker.
 """
 import unittest
 
