@@ -64,22 +64,21 @@ class Ends(Case):
 class Addons(Case):
     needs_tracing = False
 
-    def test_a_kube_proxy_that_was_not_upgraded_is_said(self):
-        fleet = self.fleet
+    def resumed_with(self, pods, image, older):
+        """What a run shows in the end in which the first of these Pods has an older image."""
         self.must(*START, "--until", "upgraded-second-master", exit_code=11)
-        pod = next((fleet.cluster / "pods/kube-system").glob("kube-proxy*w1*"))
-        pod.write_text(re.sub(r"(/kube-proxy:)[^\"\n]+", rf"\g<1>{FROM}", pod.read_text()))
+        pod = next((self.fleet.cluster / "pods/kube-system").glob(pods))
+        pod.write_text(re.sub(rf"(/{image}:)[^\"\n]+", rf"\g<1>{older}", pod.read_text()))
         shown = self.must("resume")
         self.assertIn("upgrade-complete", shown)
+        return shown
+
+    def test_a_kube_proxy_that_was_not_upgraded_is_said(self):
+        shown = self.resumed_with("kube-proxy*w1*", "kube-proxy", FROM)
         self.assertIn(f"kube-proxy is older than the control plane on w1 ({FROM}): ", shown)
 
     def test_a_coredns_that_was_not_upgraded_is_said(self):
-        fleet = self.fleet
-        self.must(*START, "--until", "upgraded-second-master", exit_code=11)
-        pod = next((fleet.cluster / "pods/kube-system").glob("coredns*"))
-        pod.write_text(re.sub(r"(/coredns:)[^\"\n]+", r"\g<1>v1.9.3", pod.read_text()))
-        shown = self.must("resume")
-        self.assertIn("upgrade-complete", shown)
+        shown = self.resumed_with("coredns*", "coredns", "v1.9.3")
         self.assertRegex(shown, r"CoreDNS is older than v1\S+, which kubeadm of v\S+ deploys: coredns-\S* \(v1\.9\.3\): ")
 
 

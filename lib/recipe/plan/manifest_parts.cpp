@@ -137,14 +137,17 @@ std::vector<Manifest> operator_definitions(const chart::Rendered& rendered) {
     return all;
 }
 
+std::vector<std::string> events_of(const Manifest& hook) {
+    std::vector<std::string> events;
+    for (const auto one : base::split(hook.hooks, ',')) { events.push_back(base::to_lower(base::trim(one))); }
+    return events;
+}
+
 std::vector<Manifest> hooks_of(const chart::Rendered& rendered, std::string_view event) {
     std::vector<Manifest> all;
     for (const auto& hook : rendered.hooks) {
-        const auto events = base::split(hook.hooks, ',');
-        if (std::any_of(events.begin(), events.end(),
-                        [&](std::string_view one) { return base::to_lower(base::trim(one)) == event; })) {
-            all.push_back(hook);
-        }
+        const auto events = events_of(hook);
+        if (std::find(events.begin(), events.end(), event) != events.end()) { all.push_back(hook); }
     }
     std::stable_sort(all.begin(), all.end(), [](const Manifest& a, const Manifest& b) {
         const auto wa = weight(a), wb = weight(b);

@@ -36,6 +36,8 @@ void open_lists(std::vector<chart::Manifest>& manifests);
 /// begins or ends with a separator. Error: data "bad-manifest".
 [[nodiscard]] std::vector<chart::Manifest> operator_definitions(const chart::Rendered& rendered);
 
+/// What a hook is run for, in lower case: "pre-install", "pre-upgrade".
+[[nodiscard]] std::vector<std::string> events_of(const chart::Manifest& hook);
 /// The hooks of an event ("pre-install"), by weight, then by name.
 [[nodiscard]] std::vector<chart::Manifest> hooks_of(const chart::Rendered& rendered, std::string_view event);
 

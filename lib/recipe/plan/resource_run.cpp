@@ -330,8 +330,7 @@ private:
     /// who ask for them.
     void warn_of_hooks(const chart::Rendered& rendered) {
         for (const auto& hook : rendered.hooks) {
-            std::vector<std::string> events;
-            for (const auto each : base::split(hook.hooks, ',')) { events.push_back(base::to_lower(base::trim(each))); }
+            const auto events = events_of(hook);
             const auto has = [&](std::string_view event) {
                 return std::find(events.begin(), events.end(), event) != events.end();
             };

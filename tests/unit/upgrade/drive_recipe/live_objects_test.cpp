@@ -333,20 +333,28 @@ TEST_CASE("a Namespace is not deleted with releases of recipes or with drivers")
     CHECK(server.was_asked("DELETE"));
 }
 
+namespace {
+
+const kube::Resource k_jobs{"batch", "v1", "jobs", "Job", kube::Scope::namespaced};
+
+/// At k_fixed, of the recipe demo.
+value::Node fixed_job(const std::string& annotations, const std::string& status) {
+    return json("{apiVersion: batch/v1, kind: Job, metadata: {name: fixed, namespace: demo, uid: u1, labels: "
+                "{kmmtools.dev/recipe: demo}, annotations: {" +
+                annotations + "}}, status: {" + status + "}}");
+}
+
+}  // namespace
+
 TEST_CASE("a hook that cannot be changed is deleted and created again, other Jobs are refused") {
     Server server;
-    const kube::Resource jobs{"batch", "v1", "jobs", "Job", kube::Scope::namespaced};
-    const auto job = [](const std::string& annotations) {
-        return json("{apiVersion: batch/v1, kind: Job, metadata: {name: fixed, namespace: demo, uid: u1, labels: "
-                    "{kmmtools.dev/recipe: demo}, annotations: {" +
-                    annotations + "}}}");
-    };
+    const auto job = [](const std::string& annotations) { return fixed_job(annotations, ""); };
     std::string wait;
     const auto applied = [&](const std::string& annotations, kube::DryRun dry) {
         server.replies[k_fixed] = value::to_json(job(annotations));
         server.requests.clear();
         try {
-            return std::string(to_string(server.own.apply(jobs, job(annotations), kube::Force::no, dry, wait)));
+            return std::string(to_string(server.own.apply(k_jobs, job(annotations), kube::Force::no, dry, wait)));
         } catch (const Error& error) { return error.code(); }
     };
     CHECK(applied("", kube::DryRun::no) == "rejected");
@@ -360,7 +368,7 @@ TEST_CASE("a hook that cannot be changed is deleted and created again, other Job
                   kube::DryRun::no) == "unchanged");
     CHECK(wait == "Job demo/fixed, a hook, is deleted and created again");
     CHECK(server.was_asked(std::string("DELETE ") + k_fixed));
-    CHECK(server.own.apply(jobs, job("helm.sh/hook: pre-install"), kube::Force::no, kube::DryRun::no, wait) ==
+    CHECK(server.own.apply(k_jobs, job("helm.sh/hook: pre-install"), kube::Force::no, kube::DryRun::no, wait) ==
           Change::create);
     CHECK(wait.empty());
 }
@@ -368,7 +376,6 @@ TEST_CASE("a hook that cannot be changed is deleted and created again, other Job
 TEST_CASE("a hook runs once for each rollout, as Helm runs it") {
     Server server;
     const std::string path = "/apis/batch/v1/namespaces/demo/jobs/move";
-    const kube::Resource jobs{"batch", "v1", "jobs", "Job", kube::Scope::namespaced};
     const auto job = [](const std::string& hook, const std::string& meta) {
         return json("{apiVersion: batch/v1, kind: Job, metadata: {name: move, namespace: demo, uid: u1, "
                     "annotations: {" +
@@ -383,7 +390,7 @@ TEST_CASE("a hook runs once for each rollout, as Helm runs it") {
         server.replies[path] = value::to_json(job(live, meta));
         server.requests.clear();
         try {
-            const auto change = server.own.apply(jobs, job(hook, ""), kube::Force::no, kube::DryRun::no, wait, run);
+            const auto change = server.own.apply(k_jobs, job(hook, ""), kube::Force::no, kube::DryRun::no, wait, run);
             CHECK(wait.empty() != server.was_asked("DELETE " + path));
             return std::string(wait.empty() ? to_string(change) : "again");
         } catch (const Error& error) { return error.code() + ": " + error.message(); }
@@ -410,21 +417,16 @@ TEST_CASE("a hook runs once for each rollout, as Helm runs it") {
     CHECK(applied(kept, kept + now, ours, upgrade) == "unchanged");
     server.replies.erase(path);
     server.requests.clear();
-    CHECK(server.own.apply(jobs, job(both, ""), kube::Force::no, kube::DryRun::no, wait, upgrade) == Change::create);
+    CHECK(server.own.apply(k_jobs, job(both, ""), kube::Force::no, kube::DryRun::no, wait, upgrade) == Change::create);
 }
 
 TEST_CASE("a complete hook of an installation alone is not run again by an upgrade that changes it") {
     Server server;
-    const kube::Resource jobs{"batch", "v1", "jobs", "Job", kube::Scope::namespaced};
-    const auto job = [](const std::string& status) {
-        return json("{apiVersion: batch/v1, kind: Job, metadata: {name: fixed, namespace: demo, uid: u1, labels: "
-                    "{kmmtools.dev/recipe: demo}, annotations: {helm.sh/hook: pre-install}}, status: {" +
-                    status + "}}");
-    };
+    const auto job = [](const std::string& status) { return fixed_job("helm.sh/hook: pre-install", status); };
     std::string wait;
     const auto applied = [&](const std::string& status, const HookRun& run) {
         server.replies[k_fixed] = value::to_json(job(status));
-        const auto change = server.own.apply(jobs, job(""), kube::Force::no, kube::DryRun::no, wait, run);
+        const auto change = server.own.apply(k_jobs, job(""), kube::Force::no, kube::DryRun::no, wait, run);
         return std::string(wait.empty() ? to_string(change) : "again");
     };
     const std::string complete = "conditions: [{type: Complete, status: 'True'}]";
