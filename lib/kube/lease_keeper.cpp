@@ -19,6 +19,37 @@ constexpr milliseconds k_between_failures{500};
 constexpr milliseconds k_renewed_within{5000};  // else it is tried anew, with the time of then
 constexpr milliseconds k_left_within{30'000};
 
+/// Looks at the Lease of somebody else, once a second.
+class Onlooker {
+public:
+    Onlooker(Client& client, const LeaseOptions& options, const std::function<void(const LeaseState&)>& waiting)
+        : client_(client), options_(options), waiting_(waiting), start_(client.clock().monotonic()) {}
+    /// True where `other`, as it is now, is over: it has not changed for its duration, and a little longer. Errors:
+    /// "lease-held" for one that was renewed since the first look.
+    [[nodiscard]] bool is_over(const LeaseState& other) {
+        if (!first_) {
+            first_ = other;
+            waiting_(other);
+        }
+        if (other.resource_version != first_->resource_version) throw lease_held_error(options_, other);
+        return client_.clock().monotonic() - start_ > milliseconds(other.duration) + 3 * k_between_looks;
+    }
+    /// Until the next look. Errors: stopped_waiting.
+    void wait(const LeaseState& other) {
+        const auto& asked = client_.options().stop_waiting;
+        if ((!asked || !asked()) && client_.clock().sleep_for(k_between_looks)) return;
+        throw stopped_waiting(fmt::format("Lease {}/{}, which is held by {}", options_.namespace_, options_.name,
+                                          base::escape(other.holder)));
+    }
+
+private:
+    Client& client_;
+    const LeaseOptions& options_;
+    const std::function<void(const LeaseState&)>& waiting_;
+    milliseconds start_;
+    std::optional<LeaseState> first_;
+};
+
 }  // namespace
 
 LeaseKeeper::LeaseKeeper(std::unique_ptr<Client> client, LeaseOptions options)
@@ -42,8 +73,7 @@ LeaseKeeper::~LeaseKeeper() {
 void LeaseKeeper::acquire(const std::function<bool(const std::string&)>& is_dead,
                           const std::function<void(const LeaseState&)>& waiting) {
     sys::Clock& clock = client_->clock();
-    std::optional<LeaseState> first;
-    const milliseconds start = clock.monotonic();
+    Onlooker onlooker(*client_, options_, waiting);
     for (;;) {
         const milliseconds before = clock.with_suspend();
         const auto other = lease_.try_acquire();
@@ -55,22 +85,22 @@ void LeaseKeeper::acquire(const std::function<bool(const std::string&)>& is_dead
             lease_.break_holder(other->holder);
             continue;
         }
-        if (!first) {
-            first = other;
-            waiting(*other);
-        }
-        const bool is_alive = other->resource_version != first->resource_version;
-        if (is_alive || clock.monotonic() - start > milliseconds(other->duration) + 3 * k_between_looks) {
-            throw lease_held_error(options_, *other);
-        }
-        const auto& asked = client_->options().stop_waiting;
-        if ((asked && asked()) || !clock.sleep_for(k_between_looks)) {
-            throw stopped_waiting(fmt::format("Lease {}/{}, which is held by {}", options_.namespace_, options_.name,
-                                              base::escape(other->holder)));
-        }
+        if (onlooker.is_over(*other)) throw lease_held_error(options_, *other);
+        onlooker.wait(*other);
     }
     client_->set_api_timeout(std::min(k_renewed_within, patience_));
     thread_ = std::thread([this] { keep(); });
+}
+
+void require_unheld(Client& client, const LeaseOptions& options,
+                    const std::function<void(const LeaseState&)>& waiting) {
+    Lease lease(client, options);
+    Onlooker onlooker(client, options, waiting);
+    for (;;) {
+        const auto other = lease.look();
+        if (!other || other->holder.empty() || onlooker.is_over(*other)) return;
+        onlooker.wait(*other);
+    }
 }
 
 void LeaseKeeper::renew_once() {

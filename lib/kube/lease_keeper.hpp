@@ -71,4 +71,8 @@ private:
     std::thread thread_;
 };
 
+/// Returns when nobody holds that Lease, which is not taken: a holder that does not renew it is waited for until its
+/// time is over, as LeaseKeeper::acquire does. Errors and `waiting`: also as there.
+void require_unheld(Client& client, const LeaseOptions& options, const std::function<void(const LeaseState&)>& waiting);
+
 }  // namespace kmm::kube

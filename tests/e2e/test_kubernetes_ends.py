@@ -150,6 +150,23 @@ class Done(Case):
         self.require_complete()
 
 
+class Emptied(Case):
+    needs_tracing = False
+
+    def test_a_node_uncordoned_by_someone_else_before_its_kubelet(self):
+        """Pods may have come back since the node was drained: they leave again before its kubelet is replaced."""
+        self.must(*START, "--until", "upgraded-second-master", exit_code=11)
+        while not any(event.get("node") == "w1" and event.get("to") == "drained" for event in self.fleet.events()):
+            self.must("step")
+        node = self.fleet.cluster / "nodes/w1.yaml"
+        self.assertIn("unschedulable: true", node.read_text())
+        node.write_text(node.read_text().replace("unschedulable: true", "unschedulable: false"))
+        shown = self.must("resume")
+        self.assertIn("uncordoned by someone else since it was drained: cordoned and drained again", shown)
+        self.require_complete()
+        self.assertNotIn("unschedulable: true", node.read_text())
+
+
 class Guard(Case):
     needs_tracing = False
 

@@ -66,8 +66,7 @@ KernelActor::KernelActor(cluster::ClusterStore& store, cluster::Workloads& workl
       drivers_(
           store, runner, clock, interrupted_,
           [this](const std::string& node, const std::string& text) { tell(node, text); }, subject_.loader),
-      cordons_(workloads, recorder),
-      drainer_(workloads, recorder, clock, interrupted_),
+      emptier_(workloads, recorder, clock, interrupted_),
       pools_(std::move(pools)),
       others_(std::move(others)) {}
 
@@ -144,12 +143,8 @@ value::Node KernelActor::intent(const upgrade::NodeStep& step) {
 Done KernelActor::act(const upgrade::NodeStep& step, const Sight& sight, const Deadline& deadline) {
     const auto& name = step.node;
     if (name.empty()) return pools_.act(step.step);
-    if (step.step == k_step_cordon) return cordons_.cordon(name);
-    if (step.step == k_step_drain) {
-        Done done;
-        done.message = drainer_.drain(name, drain_rules_of(recorder_.header().options), deadline);
-        return done;
-    }
+    if (step.step == k_step_cordon) return emptier_.cordons().cordon(name);
+    if (step.step == k_step_drain) return emptier_.drain(name, deadline);
     if (step.step == k_step_uncordon) return uncordon(name);
     if (!sight.seen.has_value()) return leave_gone(name);
     const auto& seen = std::any_cast<const SystemSight&>(sight.seen);
@@ -285,22 +280,14 @@ void KernelActor::await_quorum(const std::string& name, milliseconds patience) {
 }
 
 void KernelActor::empty_again(const std::string& name, const Deadline& deadline) {
-    const auto& options = recorder_.header().options;
-    if (!options.drain || recorder_.node(name).cordon.empty()) return;
-    const auto snapshot = store_.read_about({name, "", ""});
-    const auto* node = plan::find_named(snapshot.objects.nodes, name);
-    if (node == nullptr || node->unschedulable) return;
-    auto word = node_event(recorder_, EventKind::observed, name, "");
-    word.message = "uncordoned by someone else since it was drained: cordoned and drained again";
-    word.facts = Cordons::intent();
-    recorder_.record(word);
-    const auto cordoned = cordons_.cordon(name);
-    if (cordoned.facts.get_string({"cordon"}) != upgrade::k_cordon_ours) {
-        word.message = cordoned.message;
-        word.facts = cordoned.facts;
-        recorder_.record(word);
-    }
-    static_cast<void>(drainer_.drain(name, drain_rules_of(options), deadline));
+    emptier_.empty_again(
+        name,
+        [&] {
+            const auto snapshot = store_.read_about({name, "", ""});
+            const auto* node = plan::find_named(snapshot.objects.nodes, name);
+            return node != nullptr && !node->unschedulable;
+        },
+        deadline);
 }
 
 Done KernelActor::load(const std::string& name, const SystemSight& seen, const Deadline& deadline) {
@@ -345,7 +332,7 @@ Done KernelActor::validate(const std::string& name, const SystemSight& seen, con
     done.facts = facts_of(seen);
     done.message = fmt::format("kernel {}, {}", header.to_version, text_of(decode_drivers(drivers_of(node))));
     // Where a cordon is still to be lifted, a validated node is not done; it is watched when its Pods are back.
-    if (cordons_.is_ours(name)) done.state = "validating";
+    if (emptier_.cordons().is_ours(name)) done.state = "validating";
     else watch(name, {});
     return done;
 }
@@ -358,7 +345,7 @@ void KernelActor::watch(const std::string& name, value::Node facts) {
 }
 
 Done KernelActor::uncordon(const std::string& name) {
-    const auto lifted = cordons_.lift(name);
+    const auto lifted = emptier_.cordons().lift(name);
     watch(name, recorder_.node(name).cordon.empty() ? value::Node() : value::Node::mapping({{"cordon", ""}}));
     Done done;
     done.facts = value::Node::mapping({{"cordon", ""}});
@@ -377,7 +364,7 @@ void KernelActor::explain(const upgrade::NodeStep& step, const Error& error, Eve
             failed.message = fmt::format("{}: {}", text, failed.message);
     }
     if (step.step == k_step_cordon || step.step == k_step_drain) {
-        cordons_.give_back(step.node, [] { return true; }, failed);
+        emptier_.cordons().give_back(step.node, [] { return true; }, failed);
         return;
     }
     // What kept it from being asked.
@@ -412,7 +399,7 @@ value::Node KernelActor::glance(const std::string& node) {
 }
 
 std::string KernelActor::release(const std::string& node) {
-    auto text = cordons_.lift(node);
+    auto text = emptier_.cordons().lift(node);
     const auto record = recorder_.node(node);
     const auto next = installed_on(record);
     if (!next.empty() && next != record.current_version && record.state != upgrade::k_node_done)

@@ -11,8 +11,7 @@
 
 #include "cluster/workloads.hpp"
 #include "upgrade/drive/actor.hpp"
-#include "upgrade/drive/cordons.hpp"
-#include "upgrade/drive/drainer.hpp"
+#include "upgrade/drive/emptier.hpp"
 #include "upgrade/drive/node_drivers.hpp"
 #include "upgrade/drive/pool_pauses.hpp"
 #include "upgrade/drive/recorder.hpp"
@@ -103,8 +102,7 @@ private:
     bool has_kubelets_;
     SystemAgent agent_;
     Drivers drivers_;
-    Cordons cordons_;
-    Drainer drainer_;
+    Emptier emptier_;
     PoolPauses pools_;
     std::unique_ptr<NodeDrivers> others_;
     std::mutex mutex_;

@@ -40,8 +40,8 @@ Done KernelActor::roll_back(const std::string& name, const SystemSight& seen, co
     const bool is_host_alone = has_no_node(name);
     // A node that was done has its Pods back.
     if (seen.kernel != node.from_version && is_emptied_for_rollback(node) && !is_host_alone) {
-        static_cast<void>(cordons_.cordon(name));
-        static_cast<void>(drainer_.drain(name, drain_rules_of(recorder_.header().options), deadline));
+        static_cast<void>(emptier_.cordons().cordon(name));
+        static_cast<void>(emptier_.drain(name, deadline));
     }
     // One that somebody else had cordoned may have them back, too.
     if (is_rebooted && seen.boot_id == boot_before(node) && !is_host_alone) empty_again(name, deadline);
@@ -69,7 +69,7 @@ Done KernelActor::roll_back(const std::string& name, const SystemSight& seen, co
     require_node(name, now, deadline);
     const auto loaded = drivers_.bring(name, now, deadline);
     await_others(name, now, deadline);
-    const auto lifted = cordons_.lift(name);
+    const auto lifted = emptier_.cordons().lift(name);
     set_drivers(done.facts, encode(loaded));
     set_installed(done.facts, "");
     if (!node.cordon.empty()) done.facts.set("cordon", "");

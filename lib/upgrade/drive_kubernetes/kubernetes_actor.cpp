@@ -53,8 +53,7 @@ KubernetesActor::KubernetesActor(ClusterView& view, cluster::Workloads& workload
       subject_(subject_of(recorder.header())),
       agent_(runner, clock, interrupted_,
              [this](const std::string& node, const std::string& text) { tell(node, text); }),
-      cordons_(workloads, recorder),
-      drainer_(workloads, recorder, clock, interrupted_),
+      emptier_(workloads, recorder, clock, interrupted_),
       pruner_(agent_, interrupted_, [this](const std::string& node, const std::string& text) { tell(node, text); }) {}
 
 void KubernetesActor::tell(const std::string& node, const std::string& text) {
@@ -145,7 +144,7 @@ value::Node KubernetesActor::intent(const upgrade::NodeStep& step) {
 }
 
 Done KubernetesActor::act(const upgrade::NodeStep& step, const Sight& sight, const Deadline& deadline) {
-    const bool is_cordoned_by_us = step.step == k_step_uncordon && cordons_.is_ours(step.node);
+    const bool is_cordoned_by_us = step.step == k_step_uncordon && emptier_.cordons().is_ours(step.node);
     auto done = act_once(step, sight, deadline);
     if (is_cordoned_by_us) forget_unavailable(step.node, k_cordoned);
     if (step.step == k_step_validate) forget_unavailable(step.node, k_not_ready);
@@ -155,12 +154,8 @@ Done KubernetesActor::act(const upgrade::NodeStep& step, const Sight& sight, con
 Done KubernetesActor::act_once(const upgrade::NodeStep& step, const Sight& sight, const Deadline& deadline) {
     const auto& name = step.node;
     if (name.empty()) return upgrade_networking(deadline);
-    if (step.step == k_step_cordon) return cordons_.cordon(name);
-    if (step.step == k_step_drain) {
-        Done done;
-        done.message = drainer_.drain(name, drain_rules_of(recorder_.header().options), deadline);
-        return done;
-    }
+    if (step.step == k_step_cordon) return emptier_.cordons().cordon(name);
+    if (step.step == k_step_drain) return emptier_.drain(name, deadline);
     if (step.step == k_step_uncordon) return uncordon(name);
     if (!sight.seen.has_value()) return leave_gone(name);
     const auto& seen = std::any_cast<const NodeSight&>(sight.seen);
@@ -310,6 +305,15 @@ Done KubernetesActor::kubelet(const std::string& name, const NodeSight& seen, co
             .hint(fmt::format("on those nodes: kmm-worker kubernetes repair, kmm-worker kubernetes control-plane "
                               "--target {}; then kmm-upgrade retry {}",
                               target.text(), name));
+    // Where the switch is under way already, or done, Pods that have come back are beside it.
+    if (seen.kubelet != target && running_on(seen).empty())
+        emptier_.empty_again(
+            name,
+            [&] {
+                const auto found = view_.about(name).nodes;
+                return !found.empty() && !found.front().unschedulable;
+            },
+            deadline);
     const auto document = agent_.step(name, with_kubeadm({"kubelet", "--target", target.text()}), deadline);
     prove_kubelet(name, target, document.get_string({"outcome"}) != "already", deadline);
     return done_as_seen(name, message_of(document), deadline);
@@ -329,7 +333,7 @@ void KubernetesActor::prove_kubelet(const std::string& name, const Version& vers
 }
 
 Done KubernetesActor::uncordon(const std::string& name) {
-    const auto lifted = cordons_.lift(name);
+    const auto lifted = emptier_.cordons().lift(name);
     watch(name, recorder_.node(name).cordon.empty() ? value::Node() : value::Node::mapping({{"cordon", ""}}));
     Done done;
     done.facts = value::Node::mapping({{"cordon", ""}});
@@ -351,7 +355,7 @@ void KubernetesActor::explain(const upgrade::NodeStep& step, const Error& error,
         if (key == "output") failed.message = fmt::format("{}: {}", error.message(), text);
     }
     if (step.step == k_step_cordon || step.step == k_step_drain) {
-        cordons_.give_back(step.node, [] { return true; }, failed);
+        emptier_.cordons().give_back(step.node, [] { return true; }, failed);
         return;
     }
     // The step itself closes the gap that a killed kubeadm leaves.
@@ -398,7 +402,7 @@ value::Node KubernetesActor::glance(const std::string& node) {
 }
 
 std::string KubernetesActor::release(const std::string& node) {
-    auto lifted = cordons_.lift(node);
+    auto lifted = emptier_.cordons().lift(node);
     forget_unavailable();
     return lifted;
 }

@@ -15,8 +15,7 @@
 #include "cluster/workloads.hpp"
 #include "kubernetes/observe.hpp"
 #include "upgrade/drive/actor.hpp"
-#include "upgrade/drive/cordons.hpp"
-#include "upgrade/drive/drainer.hpp"
+#include "upgrade/drive/emptier.hpp"
 #include "upgrade/drive/recorder.hpp"
 #include "upgrade/drive/step_runner.hpp"
 #include "upgrade/drive_kubernetes/agent.hpp"
@@ -133,8 +132,7 @@ private:
     std::function<bool()> interrupted_;
     upgrade::kubernetes::Subject subject_;
     NodeAgent agent_;
-    Cordons cordons_;
-    Drainer drainer_;
+    Emptier emptier_;
     NodePruner pruner_;
     std::mutex unavailable_mutex_;
     std::optional<std::map<std::string, std::string>> unavailable_;  ///< as last read

@@ -217,7 +217,7 @@ Done KubernetesActor::roll_back(const std::string& name, const NodeSight& found,
     // The first control plane is the last that goes back.
     if (!subject_.control_plane.empty() && control_plane && is_first(name))
         if (auto text = roll_back_configuration(node, deadline); !text.empty()) told.push_back(std::move(text));
-    const auto lifted = cordons_.lift(name);
+    const auto lifted = emptier_.cordons().lift(name);
     if (!lifted.empty()) told.push_back(lifted);
     auto done = done_as_seen(name, told.empty() ? "nothing had been changed" : base::join(told, "; "), deadline);
     if (!recorder_.node(name).cordon.empty()) done.facts.set("cordon", "");

@@ -46,7 +46,7 @@ Done KubernetesActor::validate(const std::string& name, const NodeSight& seen, c
     Done done{value::Node::mapping(), fmt::format("{} {}{}", part, header.to_version, pruned), ""};
     set_current(seen, done.facts);
     // Where a cordon is still to be lifted, a validated node is not done; it is watched when its Pods are back.
-    if (cordons_.is_ours(name)) done.state = "validating";
+    if (emptier_.cordons().is_ours(name)) done.state = "validating";
     else watch(name, {});
     return done;
 }

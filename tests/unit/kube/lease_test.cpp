@@ -31,6 +31,9 @@ public:
     [[nodiscard]] Lease lease(const std::string& holder) {
         return Lease(*scripted_.client, {"ops", "run", holder, seconds(15)});
     }
+    void require_unheld(const std::function<void(const LeaseState&)>& waiting) {
+        kube::require_unheld(*scripted_.client, {"ops", "run", ""}, waiting);
+    }
     /// As another program would.
     void set(const std::string& holder, const std::string& renewed = "1999-01-01T00:00:00.000000Z") {
         store(R"({"holderIdentity":")" + holder + R"(","leaseDurationSeconds":15,"leaseTransitions":3,"renewTime":")" +
@@ -52,6 +55,7 @@ public:
     [[nodiscard]] std::int64_t transitions() const { return spec_->find("leaseTransitions")->as_int().value_or(-1); }
     SleepyClock& clock() { return scripted_.clock; }
     bool lose_next_answer = false;
+    std::atomic<bool> renews_itself{false};  ///< whoever has it, before each look
     std::atomic<int> refusal{0};  ///< status for every change
     std::atomic<int> outage{0};   ///< so many changes find no server
 
@@ -70,6 +74,7 @@ private:
             if (is_it) { spec_.reset(); }
             return is_it ? reply(200, "{}") : status_reply(404, "NotFound", "no lease");
         }
+        if (request.method == "GET" && renews_itself) ++version_;
         if (request.method == "GET") { return spec_ ? object() : status_reply(404, "NotFound", "no lease"); }
         const value::Node body = tree(request.body);
         if (request.method == "POST") {
@@ -224,6 +229,28 @@ TEST_CASE("LeaseKeeper: held and renewed while it lives, deleted at its end") {
         keeper->require();
     }
     CHECK(server.holder() == "none");
+}
+
+TEST_CASE("LeaseKeeper: the Lease of something else is waited for, and not taken") {
+    LeaseServer server;
+    int told = 0;
+    const auto require = [&] {
+        server.require_unheld([&](const LeaseState&) { ++told; });
+        return 0;
+    };
+    CHECK(require() == 0);
+    CHECK(told == 0);
+    // Nobody renews it: its time runs out.
+    server.set("jane@host/12/abc");
+    CHECK(require() == 0);
+    CHECK(told == 1);
+    CHECK(server.holder() == "jane@host/12/abc");
+    server.renews_itself = true;
+    CHECK(error_of(require).code() == "lease-held");
+    server.renews_itself = false;
+    server.set("");
+    CHECK(require() == 0);
+    CHECK(told == 2);
 }
 
 TEST_CASE("LeaseKeeper: a machine that was suspended asks for its Lease before it changes anything") {

@@ -12,6 +12,7 @@
 #include "cli/table.hpp"
 #include "cluster/operator_signs.hpp"
 #include "kmm-upgrade/kernel/verbs.hpp"
+#include "kmm-upgrade/kubernetes/freezing.hpp"
 #include "kmm-upgrade/session/causes.hpp"
 #include "kmm-upgrade/session/pools.hpp"
 #include "kmm-upgrade/session/releases.hpp"
@@ -322,6 +323,7 @@ Exit run_start_kernel(const cli::Args& args, cli::Context& context) {
     const auto nodes = nodes_of(snapshot.objects, run);
     for (auto& finding : drive::missing_copies(releases, nodes, release)) found.obstacles.push_back(std::move(finding));
     if (dry) {
+        require_no_kubernetes_upgrade(access);
         for (const auto& node : nodes) found.recipe_drivers[node.meta.name] = drive::selected_drivers(releases, node);
         print_kernel_plan(context, found, snapshot.objects, run);
         require_ready(call, found, release);
@@ -329,6 +331,7 @@ Exit run_start_kernel(const cli::Args& args, cli::Context& context) {
     }
     require_ready(call, found, release);
     auto hands = kernel_hands(access, run.options, run.lineage, true);
+    require_no_kubernetes_upgrade(access);
     const auto own = own_node(*cluster.workloads, run);
     if (drive::put_last(run, own)) call.note(fmt::format("node {} comes last: this runs on it", own));
     if (!own.empty() && run.find(own)->kernel != release)

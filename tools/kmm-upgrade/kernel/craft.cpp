@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "kmm-upgrade/kernel/verbs.hpp"
+#include "kmm-upgrade/kubernetes/freezing.hpp"
 #include "kmm-upgrade/session/newcomers.hpp"
 #include "recipe/ready/recipe_preflight.hpp"
 #include "upgrade/drive_kernel/kernel_actor.hpp"
@@ -78,7 +79,9 @@ public:
         drive::require_cluster_of(run, *cluster.store);
         choose_kernel_reach(access, run.options, cluster.place);
         if (extent == Extent::onward) access.cluster.expect(run.options, "");
-        return kernel_hands(access, run.options, run.lineage, extent != Extent::record);
+        auto hands = kernel_hands(access, run.options, run.lineage, extent != Extent::record);
+        if (extent == Extent::onward) require_no_kubernetes_upgrade(access);
+        return hands;
     }
 
     [[nodiscard]] Exit follow(Access& /*access*/, const upgrade::Run& /*run*/) const override {
@@ -98,7 +101,8 @@ void choose_kernel_reach(Access& access, upgrade::Options& options, const cluste
 
 std::unique_ptr<Hands> kernel_hands(Access& access, const upgrade::Options& options, const std::string& lineage,
                                     bool to_change) {
-    const Target target{"kube-system", "kernel", "", lineage, {}};
+    Target target{"kube-system", "kernel", "", lineage, {}};
+    target.apart = {"kubernetes"};
     if (to_change) access.cluster.secure(options, target, ClusterAccess::Purpose::change);
     return std::make_unique<KernelHands>(access, access.reach.runner(options, target));
 }

@@ -264,7 +264,7 @@ void choose_kubernetes_reach(Access& access, upgrade::Options& options, const cl
 }
 
 Target kubernetes_target(const std::string& lineage) {
-    return {k_lease_namespace, k_lease_subject, "", lineage, {}, Target::Subject::kubernetes};
+    return {k_lease_namespace, k_lease_subject, "", lineage, {}, Target::Subject::kubernetes, {"kernel"}};
 }
 
 std::vector<kube::Rule> kubernetes_rules(const upgrade::kubernetes::Subject& subject) {

@@ -96,6 +96,19 @@ void require_no_notice(Access& access, const std::string& holder) {
     static_cast<void>(freeze.lift());
 }
 
+void require_no_kubernetes_upgrade(Access& access) {
+    auto* server = access.cluster.opened().server;
+    if (server == nullptr) return;
+    auto& call = access.call;
+    try {
+        drive::Freeze freeze(server->client(), call.clock(), [&call] { return call.stopped(); });
+        if (const auto notice = freeze.look()) refuse_noticed(*notice);
+    } catch (const Error& error) {
+        if (error.code() != "forbidden") throw;
+        call.note(fmt::format("whether Kubernetes is being upgraded is not known: {}", error.message()));
+    }
+}
+
 kube::Client* Freezing::client() const {
     auto* server = access_.cluster.opened().server;
     return server == nullptr ? nullptr : &server->client();

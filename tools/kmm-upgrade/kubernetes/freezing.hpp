@@ -29,6 +29,11 @@ void take_freeze_options(const cli::Args& args, upgrade::kubernetes::Subject& su
 /// "upgrade-under-way" for an upgrade of another record; those of drive::Freeze.
 void require_no_notice(Access& access, const std::string& holder);
 
+/// Before a run of another kind that empties and restarts nodes goes on. Without the right to read the notice nothing
+/// is known of such an upgrade, which is noted. Errors: locked "upgrade-under-way" for any upgrade of Kubernetes that
+/// has begun and not ended; those of drive::Freeze::look.
+void require_no_kubernetes_upgrade(Access& access);
+
 /// Nothing on a directory cluster. Thread safe once it is set.
 class Freezing {
 public:

@@ -23,6 +23,8 @@ struct Target {
     std::string ns, module, service_account, lineage;
     std::vector<kube::Rule> rights;  ///< besides those of nodes, Lease and worker Pods
     Subject subject = Subject::module;
+    /// Names of what must not be walked at the same time, in the namespace `ns`.
+    std::vector<std::string> apart = {};
 };
 
 class ClusterAccess {
@@ -55,7 +57,8 @@ public:
     void expect(const upgrade::Options& options, const std::string& ns);
     /// On an API server: asks for every right, then, unless it is to look only, takes the Lease of this Module. Once it
     /// is lost, nothing is changed any more. Of a directory it takes the lock. Errors: those of
-    /// KubeStore::require_rights and LeaseKeeper::acquire; checks_failed "operator-present", "operator-missing".
+    /// KubeStore::require_rights, LeaseKeeper::acquire and, for what is to stay apart, require_unheld; checks_failed
+    /// "operator-present", "operator-missing".
     enum class Purpose { look, change };
     void secure(const upgrade::Options& options, const Target& target, Purpose purpose);
     /// Waits, if a Lease is held, until it is certain that it still is, --api-timeout at most. Errors: those of
@@ -79,7 +82,7 @@ private:
     /// Of its own: no try is longer than 5 s.
     [[nodiscard]] std::unique_ptr<kube::Client> lease_client(cluster::KubeStore& server,
                                                              std::chrono::milliseconds api_timeout);
-    void acquire_lease(const kube::LeaseOptions& options);
+    void acquire_lease(const upgrade::Options& options, const Target& target);
 
     Call& call_;
     RecordAccess& record_;

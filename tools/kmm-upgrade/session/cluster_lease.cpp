@@ -114,21 +114,37 @@ void ClusterAccess::secure(const upgrade::Options& options, const Target& target
     }
     server->require_rights(rules);
     if (target.subject == Target::Subject::module) require_operator(options, *server, target);
-    if (purpose == Purpose::change) acquire_lease(lease_options(options, target.ns, target.module, target.lineage));
+    if (purpose == Purpose::change) acquire_lease(options, target);
 }
 
-void ClusterAccess::acquire_lease(const kube::LeaseOptions& options) {
+void ClusterAccess::acquire_lease(const upgrade::Options& of_run, const Target& target) {
     lease_.reset();  // a run that follows another one may take the same Lease
+    const auto options = lease_options(of_run, target.ns, target.module, target.lineage);
+    const auto tell = [this](const kube::LeaseOptions& lease, const kube::LeaseState& other) {
+        call_.note(fmt::format("Lease {}/{} is held by {}; looking whether that is still alive", lease.namespace_,
+                               lease.name, base::escape(other.holder)));
+    };
     auto keeper = std::make_unique<kube::LeaseKeeper>(lease_client(*opened().server, call_.api_timeout()), options);
     if (const auto holder = call_.args().get("break-lock")) keeper->break_holder(*holder);
     const auto mine = origin_of(options.holder);
     taking_lease_ = true;
     // The record's lock is ours: an earlier process of this very run on this host is gone.
     keeper->acquire([&](const std::string& holder) { return origin_of(holder) == mine; },
-                    [&](const kube::LeaseState& other) {
-                        call_.note(fmt::format("Lease {}/{} is held by {}; looking whether that is still alive",
-                                               options.namespace_, options.name, other.holder));
-                    });
+                    [&](const kube::LeaseState& other) { tell(options, other); });
+    // Each takes its own first: of two that begin at the same time, at least one finds the other's.
+    if (!target.apart.empty()) {
+        const auto client = lease_client(*opened().server, call_.api_timeout());
+        for (const auto& name : target.apart) {
+            const auto apart = lease_options(of_run, target.ns, name, "");
+            try {
+                kube::require_unheld(*client, apart, [&](const kube::LeaseState& other) { tell(apart, other); });
+            } catch (Error& error) {
+                if (error.code() == "lease-held")
+                    error.hint("wait until it has ended: one run at a time empties nodes and restarts what is there");
+                throw;
+            }
+        }
+    }
     taking_lease_ = false;
     lease_ = std::move(keeper);
 }
