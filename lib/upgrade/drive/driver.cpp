@@ -357,10 +357,12 @@ void Driver::require_stage(const upgrade::Run& run, const std::string& name) {
     if (table.find_stage(name) == nullptr) {
         std::vector<std::string> names;
         for (const auto& stage : table.stages()) names.push_back(stage.name);
+        const auto stages = base::join(names, ", ");
+        for (const auto& node : run.nodes) names.push_back(node.name);
         const auto near = base::nearest(name, names);
         throw Error(Exit::not_found, "stage-not-found",
-                    fmt::format("{} is no stage of this upgrade", base::escape(name)))
-            .hint(near ? "did you mean " + *near + "?" : "the stages are " + base::join(names, ", "));
+                    fmt::format("{} is neither a stage nor a node of this upgrade", base::escape(name)))
+            .hint(near ? "did you mean " + *near + "?" : "the stages are " + stages);
     }
     auto going_on = run;
     going_on.paused = false;

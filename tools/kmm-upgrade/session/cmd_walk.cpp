@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The verbs that go on with a recorded run.
 #include <functional>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -116,22 +117,27 @@ Exit run_step(const cli::Args& args, cli::Context& context) {
     if (args.get("node") == "")
         throw Error(Exit::usage, "bad-value", "--node is empty, expected a node of the upgrade")
             .hint("leave the option out for the next step");
-    const auto stage = args.positional("STAGE");
-    if (!stage.empty() && args.get("node"))
-        throw Error(Exit::usage, "bad-value", "step takes STAGE or --node, not both")
+    if (!args.positional("WHAT").empty() && args.get("node"))
+        throw Error(Exit::usage, "bad-value", "step takes a stage or --node, not both")
             .hint("leave --node out for the whole stage");
     Access access(args, context);
     static_cast<void>(require_running(access.record, "step"));
     RecordedWalk recorded(access, "step");
     require_readable(recorded);
     auto& walk = recorded.walk;
-    const auto ended = walk.carry_out([&] {
-        return stage.empty() ? walk.driver.step(args.get("node").value_or("")) : walk.driver.step_stage(stage);
-    });
+    const auto& table = upgrade::procedure_of(walk.recorder.header()).table();
+    auto stage = args.positional("WHAT");
+    auto node = args.get("node").value_or("");
+    if (table.find_stage(stage) == nullptr) {
+        if (const auto* of_state = table.stage_of(stage)) stage = of_state->name;
+        else if (walk.recorder.run().find(stage) != nullptr) node = std::exchange(stage, "");
+    }
+    const auto ended =
+        walk.carry_out([&] { return stage.empty() ? walk.driver.step(node) : walk.driver.step_stage(stage); });
     const auto exit = finish(access.call, ended, walk.recorder.run());
     // A step that was asked for and done is no stop by a failure.
     const auto at = walk.recorder.state();
-    const auto* wanted = upgrade::procedure_of(walk.recorder.header()).table().find_stage(stage);
+    const auto* wanted = table.find_stage(stage);
     const bool is_done = at.pause_reason == "manual" || at.pause_reason == upgrade::k_pause_until ||
                          (wanted != nullptr && at.state == wanted->done);
     return ended == drive::Ended::paused && is_done ? Exit::ok : exit;
