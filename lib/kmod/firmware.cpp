@@ -27,10 +27,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t k_path_max = 255;
-
-std::string parameter_file(const HostPaths& host) { return host.sys + "/module/firmware_class/parameters/path"; }
-
 constexpr const char* k_manifest = ".kmm-worker-firmware";
 constexpr const char* k_saved = ".kmm-saved";
 constexpr const char* k_unfinished = ".kmm-new";
@@ -281,46 +277,6 @@ private:
     std::string root_;
     std::map<std::string, std::string> files_;
 };
-
-}  // namespace
-
-std::string firmware_search_path(const HostPaths& host) { return read_text(parameter_file(host)).value_or(""); }
-
-std::string firmware_directory(const HostPaths& host, const std::string& wanted) {
-    if (!wanted.empty()) return wanted;
-    const std::string path = firmware_search_path(host);
-    return path.empty() ? "/lib/firmware" : path;
-}
-
-void check_firmware_path(const std::string& path) {
-    const auto refuse = [](const std::string& what) {
-        throw Error(Exit::data, "bad-firmware-path", "the firmware path " + what);
-    };
-    if (path.empty()) return;
-    if (path.size() > k_path_max)
-        refuse(fmt::format("has {} bytes, the kernel takes at most {}", path.size(), k_path_max));
-    if (std::any_of(path.begin(), path.end(),
-                    [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; })) {
-        refuse(fmt::format("'{}' has control characters", base::escape(path)));
-    }
-    if (path.front() != '/') refuse(fmt::format("'{}' is relative, expected an absolute one", base::escape(path)));
-    if (fs::path(path).lexically_normal() == "/")
-        refuse(fmt::format("'{}' is the root of the file system, where firmware of an image could replace any file",
-                           base::escape(path)));
-}
-
-bool set_firmware_search_path(const HostPaths& host, const std::string& path) {
-    check_firmware_path(path);
-    if (firmware_search_path(host) == path) return false;
-    const std::string file = parameter_file(host);
-    const sys::Fd fd(::open(file.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC));
-    if (!fd) throw LastErrno().error(fmt::format("cannot set the firmware search path in {}", file));
-    // a single NUL is how an empty text gets through sysfs: a write of no bytes never reaches the kernel
-    sys::LinuxFileOps().write(fd.get(), path.empty() ? std::string_view("\0", 1) : std::string_view(path));
-    return true;
-}
-
-namespace {
 
 /// `sources` as FirmwareLister has them, `missing` the directories that are to be made for them.
 Error firmware_changed(const std::string& file) {

@@ -26,6 +26,8 @@ struct FirmwareFile {
 [[nodiscard]] std::string firmware_search_path(const HostPaths& host);
 /// Where firmware of images goes: `wanted`, else the search path, else /lib/firmware.
 [[nodiscard]] std::string firmware_directory(const HostPaths& host, const std::string& wanted);
+/// Whether two names, as the host has them, are of one directory: written in two ways, or by a link.
+[[nodiscard]] bool is_same_firmware_directory(const HostPaths& host, const std::string& one, const std::string& other);
 /// Refuses what the kernel cannot hold. Errors: data (65) "bad-firmware-path": more than 255 bytes, control bytes,
 /// relative.
 void check_firmware_path(const std::string& path);

@@ -137,7 +137,9 @@ private:
         if (!firmware_.from.empty()) {
             auto& former = record_.former_firmware_directories;
             if (!record_.firmware_directory.empty()) former.push_back(record_.firmware_directory);
-            std::erase(former, firmware_target_);
+            std::erase_if(former, [&](const std::string& each) {
+                return is_same_firmware_directory(machine_.host, each, firmware_target_);
+            });
             record_.firmware_directory = firmware_target_;
         }
         if (firmware_.search_path.empty() ||
@@ -209,7 +211,7 @@ private:
         if (firmware_target_.empty()) return;
         if (!firmware_.search_path.empty() && firmware_search_path(machine_.host) == firmware_target_)
             (void)set_firmware_search_path(machine_.host, path_before_);
-        if (record_.firmware_directory != earlier_->firmware_directory)
+        if (!is_same_firmware_directory(machine_.host, record_.firmware_directory, earlier_->firmware_directory))
             (void)remove_firmware(here_of(machine_.host, record_.firmware_directory), main_);
         LoadRecord as_before = *earlier_;
         as_before.removed_in_tree = record_.removed_in_tree;

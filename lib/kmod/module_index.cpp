@@ -281,6 +281,12 @@ bool comes_before(const std::string& one, const std::string& other) {
     return of_updates(one) && !of_updates(other);
 }
 
+/// Whether the kernel would get the same of both, however they are packed.
+bool has_same_bytes(const IndexedModule& one, const IndexedModule& other) {
+    return one.sha256 == other.sha256 ||
+           (one.file.size == other.file.size && plain_bytes(one) == plain_bytes(other));
+}
+
 }  // namespace
 
 std::string plain_bytes(const IndexedModule& module) {
@@ -324,7 +330,7 @@ ModuleIndex ModuleIndex::build(const std::string& directory, const std::string& 
             } else if (twin == nullptr || comes_before(shown, twin->image_path)) {
                 ambiguous.erase(name);
                 index.add(std::move(module));
-            } else if (twin->sha256 != module.sha256 && !comes_before(twin->image_path, shown)) {
+            } else if (!comes_before(twin->image_path, shown) && !has_same_bytes(*twin, module)) {
                 fault({name}, "duplicate-module",
                       fmt::format("{}: module {} is also in {}", base::escape(shown), name,
                                   base::escape(twin->image_path)),

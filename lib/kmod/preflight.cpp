@@ -180,10 +180,14 @@ private:
         auto& names = out_.order.external;  // what is required comes first, so that it is not taken for optional
         std::stable_partition(names.begin(), names.end(),
                               [&](const std::string& name) { return !out_.order.optional.contains(name); });
+        std::vector<HostModule> live_needs;
         for (const auto& name : names) {
-            if (const auto live = live_module(host_, name); live && (live->state == "live" || live->state == "builtin"))
-                continue;
+            const auto live = live_module(host_, name);
             const auto need = find_host_module(directory_, name);
+            if (live && (live->state == "live" || live->state == "builtin")) {
+                add_live(need, live_needs);
+                continue;
+            }
             if (!need && out_.order.optional.contains(name)) {
                 missing_.insert(name);
                 continue;
@@ -217,8 +221,11 @@ private:
         }
         resolve_aliases(out_.order.soft);
         for (const auto& name : out_.order.soft) {
-            if (live_module(host_, name)) continue;
             const auto need = find_host_module(directory_, name);
+            if (live_module(host_, name)) {
+                add_live(need, live_needs);
+                continue;
+            }
             if (!need) {
                 find(Severity::warning, "soft-dependency-missing",
                      fmt::format(
@@ -232,7 +239,16 @@ private:
                 out_.host_modules.push_back(module);
             }
         }
-        add_soft_needs({host_, directory_, out_.config, in_image_}, out_.host_modules, out_.order.optional);
+        add_soft_needs({host_, directory_, out_.config, in_image_, std::move(live_needs)}, out_.host_modules,
+                       out_.order.optional);
+    }
+
+    /// Those of `need` that are live and not of the image.
+    void add_live(const std::optional<HostNeed>& need, std::vector<HostModule>& live) const {
+        if (!need) return;
+        for (const auto& module : need->modules) {
+            if (index_.find(module.name) == nullptr && live_module(host_, module.name)) live.push_back(module);
+        }
     }
 
     /// What a module of the host needs, and its tree lacks: then it cannot be loaded.

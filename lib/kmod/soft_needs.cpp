@@ -18,23 +18,22 @@ public:
     void run() {
         const std::vector<HostModule> given = std::exchange(modules_, {});
         for (const auto& module : given) given_.insert(normalise_name(module.name));
+        for (const auto& module : place_.live) fill(module);
         for (const auto& module : given) fill(module);
     }
 
 private:
     void fill(const HostModule& module) {
         const std::string name = normalise_name(module.name);
-        const bool is_new = !is_live(name);
-        const SoftNames soft =
-            is_new ? soft_names(place_.config.softdeps, name, module.softdeps) : SoftNames();
+        const SoftNames soft = soft_names(place_.config.softdeps, name, module.softdeps);
         for (const auto& wish : soft.pre) probe(wish);
-        if (done_.insert(name).second) modules_.push_back(module);
+        if ((given_.contains(name) || !is_live(name)) && done_.insert(name).second) modules_.push_back(module);
         for (const auto& wish : soft.post) probe(wish);
     }
 
     /// `wish` is a module or an alias.
     void probe(const std::string& wish) {
-        if (!visited_.insert(wish).second || is_elsewhere(wish) || is_live(wish)) return;
+        if (!visited_.insert(wish).second || is_elsewhere(wish)) return;
         if (const auto modules = aliased(place_.config, wish)) {  // these come first, also for what is a module's name
             for (const auto& name : *modules) {
                 if (name == wish || visited_.insert(name).second) take_module(name);
@@ -45,12 +44,12 @@ private:
         for (const auto& name : host_modules_with_alias(place_.directory, wish)) probe(name);
     }
 
-    /// False if the host's tree has no module of this name.
+    /// False if the host has no module of this name.
     bool take_module(const std::string& name) {
-        if (is_elsewhere(name) || is_live(name)) return true;
+        if (is_elsewhere(name)) return true;
         const auto need = find_host_module(place_.directory, name);
         if (need) take(*need);
-        return need.has_value();
+        return need || is_live(name);
     }
 
     void take(const HostNeed& need) {
@@ -62,8 +61,8 @@ private:
             });
         if (is_out_of_reach) return;
         for (const auto& module : need.modules) {
-            if (is_live(module.name)) continue;
-            if (!given_.contains(normalise_name(module.name))) optional_.insert(normalise_name(module.name));
+            const std::string name = normalise_name(module.name);
+            if (!given_.contains(name) && !is_live(name)) optional_.insert(name);
             fill(module);
         }
     }

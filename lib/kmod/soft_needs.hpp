@@ -21,11 +21,12 @@ struct SoftPlace {
     const std::string& directory;  ///< of the host's modules
     const ModprobeConfig& config;  ///< of the host
     std::function<bool(const std::string&)> is_elsewhere = {};  ///< true for a module that is not taken from the host
+    std::vector<HostModule> live = {};  ///< needed and live already: their softdeps count, too
 };
 
 /// Puts modules that softdeps of `modules` (of their files and of modprobe.d) name before and after them, with what
-/// these need and name themselves, in modprobe's order. Modules that are live bring nothing; softdeps that the host's
-/// tree does not have are passed over, as modprobe does. Adds the new names to `optional`.
+/// these need and name themselves, in modprobe's order. As for libkmod, a module that is live is only not loaded
+/// itself; softdeps that the host's tree does not have are passed over. Adds the new names to `optional`.
 void add_soft_needs(const SoftPlace& place, std::vector<HostModule>& modules, std::set<std::string>& optional);
 
 /// The warning for module `name`, which only a softdep names and which could not be loaded; nullopt if `error` ends

@@ -16,6 +16,7 @@
 #include "cli/table.hpp"
 #include "kernel/judge.hpp"
 #include "kmod/module_service.hpp"
+#include "registry/certs.hpp"
 #include "registry/document_service.hpp"
 #include "registry/layer_service.hpp"
 #include "registry/mirror_files.hpp"
@@ -150,10 +151,12 @@ private:
         if (!target.architecture.empty()) made.architecture = target.architecture;
         made.tls.insecure = target.insecure || args_.flag("insecure");
         made.tls.ca_file = args_.get("ca-file").value_or("");
+        made.certs_dirs = registry::certificate_directories("/etc");
         made.mirrors = mirrors_;
         made.requirements = policy_.of(made.reference);
         made.credentials = target.credentials;
-        made.credentials.insert(made.credentials.end(), defaults_.begin(), defaults_.end());
+        made.credentials.insert(made.credentials.end(), defaults_.credentials.begin(), defaults_.credentials.end());
+        made.skipped_secrets = defaults_.skipped;
         if (end_) made.deadline = std::max(std::chrono::milliseconds(1), *end_ - clock_.monotonic());
         made.cancelled = [] { return sys::interrupt_requested(); };
         made.progress = [](std::uint64_t, std::uint64_t) { end_at_interrupt(); };
@@ -166,7 +169,7 @@ private:
         sys::Confined::if_alone({registry::layer_service(), registry::document_service(), kmod::module_service()},
                                 end_at_interrupt);
     sys::LinuxClock clock_;
-    std::vector<registry::Credential> defaults_;
+    registry::FoundCredentials defaults_;
     std::vector<image::MirrorRule> mirrors_;
     registry::ImagePolicy policy_;
     std::optional<std::chrono::milliseconds> end_;

@@ -22,6 +22,10 @@ std::string without_colon(std::string registry) {
 
 }  // namespace
 
+std::vector<std::string> certificate_directories(const std::string& etc) {
+    return {etc + "/containers/certs.d", etc + "/docker/certs.d", etc + "/containerd/certs.d"};
+}
+
 void add_certificates(net::TlsSettings& tls, const std::vector<std::string>& directories, const std::string& registry) {
     for (const std::string& directory : directories) {
         std::string own = directory + "/" + registry;

@@ -10,6 +10,9 @@
 
 namespace kmm::registry {
 
+/// Where Podman, Docker and containerd look, in that order, below `etc`.
+[[nodiscard]] std::vector<std::string> certificate_directories(const std::string& etc);
+
 /// Adds what the first of `directories` that has an entry for `registry` ("HOST[:PORT]") holds: every *.crt as an
 /// authority, the first *.cert with its *.key as our own certificate. Errors: not_found "ca-file" for a *.cert without
 /// *.key; io.

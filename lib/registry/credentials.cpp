@@ -64,6 +64,9 @@ std::string shown_key(std::string_view key) {
 }
 
 void add_entry(const value::Member& member, const std::string& file, std::vector<Credential>& result) {
+    if (member.value.is_null()) {
+        return;  // as an empty one, for readers in Go
+    }
     if (!member.value.is_mapping()) {
         throw bad_file(file, "expected a mapping for every registry, found a " +
                                  std::string(value::kind_name(member.value.kind())));
@@ -174,7 +177,7 @@ std::vector<Credential> credentials_in(const value::Node& root, const std::strin
 }
 
 void add_file(const std::string& file, std::vector<Credential>& result, std::vector<std::string>& warnings,
-              std::vector<std::string>* skipped = nullptr, std::chrono::milliseconds patience = sys::k_patient) {
+              std::vector<std::string>* skipped, std::chrono::milliseconds patience) {
     const value::Node root = read_config(sys::read_trusted_file(file, "credentials", k_file_max, patience), file);
     for (Credential& credential : credentials_in(root, file, skipped)) {
         result.push_back(std::move(credential));
@@ -186,7 +189,7 @@ void add_file(const std::string& file, std::vector<Credential>& result, std::vec
     }
 }
 
-void add_mounted(const std::string& directory, int depth, MountedCredentials& result,
+void add_mounted(const std::string& directory, int depth, FoundCredentials& result,
                  std::vector<std::string>& warnings) {
     for (const sys::DirectoryEntry& entry : sys::list_directory(directory)) {
         const std::string path = directory + "/" + entry.name;
@@ -220,8 +223,8 @@ std::vector<Credential> secret_credentials(const std::map<std::string, std::stri
     return found;
 }
 
-MountedCredentials mounted_credentials(const std::string& directory, std::vector<std::string>& warnings) {
-    MountedCredentials result;
+FoundCredentials mounted_credentials(const std::string& directory, std::vector<std::string>& warnings) {
+    FoundCredentials result;
     add_mounted(directory, 0, result, warnings);
     for (const std::string& skipped : result.skipped) {
         warnings.push_back("pull-secret-skipped: " + skipped);
@@ -248,19 +251,24 @@ std::vector<std::string> credential_places(const std::function<std::string(const
     return places;
 }
 
-std::vector<Credential> default_credentials(const std::string& authfile, std::vector<std::string>& warnings,
-                                            std::chrono::milliseconds patience) {
-    std::vector<Credential> result;
+FoundCredentials default_credentials(const std::string& authfile, std::vector<std::string>& warnings,
+                                     std::chrono::milliseconds patience) {
+    FoundCredentials result;
+    const auto add = [&](const std::string& file, std::chrono::milliseconds wait) {
+        add_file(file, result.credentials, warnings, &result.skipped, wait);
+    };
     if (!authfile.empty()) {
-        add_file(authfile, result, warnings, nullptr, patience);
-        return result;
-    }
-    for (const std::string& place : credential_places(variable, ::geteuid())) {
-        std::error_code fault;
-        if (std::filesystem::exists(place, fault)) {
-            const bool is_named = place == variable("REGISTRY_AUTH_FILE");
-            add_file(place, result, warnings, nullptr, is_named ? patience : k_unasked);
+        add(authfile, patience);
+    } else {
+        for (const std::string& place : credential_places(variable, ::geteuid())) {
+            std::error_code fault;
+            if (std::filesystem::exists(place, fault)) {
+                add(place, place == variable("REGISTRY_AUTH_FILE") ? patience : k_unasked);
+            }
         }
+    }
+    for (const std::string& skipped : result.skipped) {
+        warnings.push_back("login-skipped: " + skipped);
     }
     return result;
 }

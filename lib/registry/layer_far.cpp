@@ -5,6 +5,7 @@
 
 #include <filesystem>
 
+#include "base/error.hpp"
 #include "base/text.hpp"
 #include "registry/layer_view.hpp"
 
@@ -31,17 +32,26 @@ std::optional<std::string> named_by(std::string_view path, std::string_view targ
 
 }  // namespace
 
-/// True if the link means a file and was taken as that: a module under the name of a module, or firmware. Everything
-/// else is left to stricter rules.
+/// Whether a link at `path` to `end` is one to a module under the name of a module, or to firmware.
+bool LayerView::may_mean_file(std::string_view path, std::string_view end) const {
+    const bool firmware = !wanted_.firmware_root.empty() && is_in(path, wanted_.firmware_root) &&
+                          ("/" + std::string(end)).find("/firmware/") != std::string::npos;
+    return firmware || (ends_like_module(path) && ends_like_module(end));
+}
+
+/// Notes that `path` gets the file at `end`, of which another reading knows; what lower layers have at `path` goes.
+void LayerView::await_far_file(const std::string& path, const std::string& end, ViewNode link) {
+    place(path, link);
+    change().nodes.erase(path);
+    ignored_.insert(path);
+    far_links_[path] = FarLink{end, layer_, link.kind};
+}
+
+/// True if the link means a file and was taken as that. Everything else is left to stricter rules.
 bool LayerView::add_link_to_file(const std::string& path, const LayerEntry& entry) {
     const bool absolute = entry.target.starts_with('/');
     const std::optional<std::string> end = named_by(path, entry.target);
-    if (!end) {
-        return false;
-    }
-    const bool firmware = !wanted_.firmware_root.empty() && is_in(path, wanted_.firmware_root) &&
-                          ("/" + *end).find("/firmware/") != std::string::npos;
-    if (!firmware && !(ends_like_module(path) && ends_like_module(*end))) {
+    if (!end || !may_mean_file(path, *end)) {
         return false;
     }
     if (wanted_.covers(*end)) {
@@ -53,10 +63,29 @@ bool LayerView::add_link_to_file(const std::string& path, const LayerEntry& entr
             link_to(std::filesystem::path("/" + *end).lexically_relative("/" + std::string(parent_of(path))).native()));
         return true;
     }
-    place(path, link_to(entry.target));
-    change().nodes.erase(path);
-    ignored_.insert(path);
-    far_links_[path] = *end;
+    await_far_file(path, *end, link_to(entry.target));
+    return true;
+}
+
+/// The same for a hard link, which means the bytes that the file has at this place of the archive, whatever a later
+/// layer puts there. Errors: data "bad-layer" if no such file came before.
+bool LayerView::add_hard_link_to_file(const std::string& path, const std::string& target) {
+    if (!may_mean_file(path, target)) {
+        return false;
+    }
+    if (!far_wanted_.contains(target)) {
+        await_far_file(path, target, ViewNode{0, layer_, EntryKind::file, false});
+        return true;
+    }
+    const auto found = far_found_.find(target);
+    if (found == far_found_.end()) {
+        throw Error(Exit::data, "bad-layer",
+                    fmt::format("expected the target of the hard link \"{}\" before it, found no file \"{}\"",
+                                base::escape(path), base::escape(target)));
+    }
+    ViewNode node = found->second;
+    node.layer = layer_;
+    place(path, node);
     return true;
 }
 
@@ -73,25 +102,25 @@ std::optional<ContentId> LayerView::add_far_file(const std::string& path, const 
 
 std::set<std::string> LayerView::far_files() const {
     std::set<std::string> files;
-    for (const auto& [path, target] : far_links_) {
-        files.insert(target);
+    for (const auto& [path, link] : far_links_) {
+        files.insert(link.target);
     }
     return files;
 }
 
 /// The links become the files that they mean.
 void LayerView::place_far_files() {
-    for (const auto& [path, target] : far_links_) {
-        const auto found = far_found_.find(target);
+    for (const auto& [path, link] : far_links_) {
+        const auto found = far_found_.find(link.target);
         if (found == far_found_.end()) {
             warnings_.insert(fmt::format(
                 "dangling-link: /{} -> /{}, which is no file of the image; copy the file instead of linking it",
-                base::escape(path), base::escape(target)));
+                base::escape(path), base::escape(link.target)));
             continue;
         }
         ignored_.erase(path);
         change().nodes[path] = found->second;
-        moved_[path] = target;
+        moved_[path] = link.target;
     }
 }
 

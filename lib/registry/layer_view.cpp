@@ -246,16 +246,22 @@ void LayerView::check_parents(const std::string& path) {
 }
 
 void LayerView::place(const std::string& path, ViewNode node) {
+    const auto refuse_second = [&](EntryKind first) {
+        if (node.kind == EntryKind::symlink || first == EntryKind::symlink) {
+            throw hostile("expected one entry for each path, found a symbolic link and another entry at " +
+                          shown(path));
+        }
+        throw malformed("expected one entry for each path of a layer, found two for " + shown(path));
+    };
+    if (const auto far = far_links_.find(path); far != far_links_.end() && far->second.layer == layer_) {
+        refuse_second(far->second.kind);
+    }
     const auto found = nodes().find(path);
     if (found != nodes().end()) {
         const bool both_directories =
             found->second.kind == EntryKind::directory && node.kind == EntryKind::directory;
         if (!both_directories && found->second.layer == layer_) {
-            if (node.kind == EntryKind::symlink || found->second.kind == EntryKind::symlink) {
-                throw hostile("expected one entry for each path, found a symbolic link and another entry at " +
-                              shown(path));
-            }
-            throw malformed("expected one entry for each path of a layer, found two for " + shown(path));
+            refuse_second(found->second.kind);
         }
         if (!both_directories) {
             erase_lower(path, true);
@@ -336,6 +342,9 @@ void LayerView::add_hardlink(const std::string& path, const LayerEntry& entry) {
     named.remove_prefix(std::min(named.find_first_not_of('/'), named.size()));
     const std::string target = normalise_entry(named, *limits_);
     if (!wanted_.covers(target)) {
+        if (add_hard_link_to_file(path, target)) {
+            return;
+        }
         throw hostile(fmt::format("the hard link {} -> {} leaves the wanted directory", shown(path), shown(target)))
             .hint("copy the file instead of linking it when the image is built");
     }

@@ -60,7 +60,8 @@ public:
     /// layers must be read again. To be asked after the last layer.
     [[nodiscard]] std::optional<Wanted> other_way() const;
     /// Files elsewhere in the image that links of modules and firmware in the wanted part lead to: `weak-updates/x.ko`
-    /// to another kernel's module, say. To be asked after the last layer; with look_for() another reading takes them.
+    /// to another kernel's module, say, or a hard link to a file that two kernels share. To be asked after the last
+    /// layer; with look_for() another reading takes them.
     [[nodiscard]] std::set<std::string> far_files() const;
     void look_for(std::set<std::string> files) { far_wanted_ = std::move(files); }
     /// Resolves every link against the finished view; links that lead nowhere are dropped with a warning.
@@ -110,6 +111,9 @@ private:
     [[nodiscard]] bool is_ignored_link(const std::string& path, const std::string& target);
     void add_symlink(const std::string& path, const LayerEntry& entry);
     [[nodiscard]] bool add_link_to_file(const std::string& path, const LayerEntry& entry);
+    [[nodiscard]] bool add_hard_link_to_file(const std::string& path, const std::string& target);
+    [[nodiscard]] bool may_mean_file(std::string_view path, std::string_view end) const;
+    void await_far_file(const std::string& path, const std::string& end, ViewNode link);
     [[nodiscard]] std::optional<ContentId> add_far_file(const std::string& path, const LayerEntry& entry);
     [[nodiscard]] ContentId take_content(const std::string& path, const LayerEntry& entry);
     void place_far_files();
@@ -129,7 +133,12 @@ private:
     std::shared_ptr<Tree> tree_ = std::make_shared<Tree>();  ///< shared by copies of the view until one of them changes
     std::map<std::string, std::uint32_t> kernel_dirs_;  ///< name -> layer
     std::set<std::string> ignored_;                   ///< paths of links that are left out on purpose
-    std::map<std::string, std::string> far_links_;  ///< path of a link -> the file elsewhere in the image that it means
+    struct FarLink {
+        std::string target;  ///< the file elsewhere in the image that it means
+        std::uint32_t layer = 0;
+        EntryKind kind = EntryKind::symlink;  ///< symlink, or file for a hard link
+    };
+    std::map<std::string, FarLink> far_links_;        ///< by the path of the link
     std::set<std::string> far_wanted_;                ///< such files, to be taken when they come
     ViewNodes far_found_;                             ///< those that came
     std::set<std::string> whiteouts_;                 ///< of the current layer

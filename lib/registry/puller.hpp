@@ -156,19 +156,21 @@ pull(const PullRequest& request, const std::string& out_dir, net::HttpClient& ht
 /// under the number of `user`.
 [[nodiscard]] std::vector<std::string> credential_places(const std::function<std::string(const std::string&)>& variable,
                                                          unsigned user);
-/// Credentials of `authfile`, or, if it is "", of the usual places in order of precedence (facts: reliability-ux 2.6).
-/// `warnings` names files that rely on credential helpers: those are programs, and none is run. Errors: as
-/// parse_credentials; io; timeout if `authfile` is a pipe from which nothing comes for `patience`.
-[[nodiscard]] std::vector<Credential> default_credentials(
-    const std::string& authfile, std::vector<std::string>& warnings,
-    std::chrono::milliseconds patience = std::chrono::milliseconds::max());
-struct MountedCredentials {
+struct FoundCredentials {
     std::vector<Credential> credentials;
     std::vector<std::string> skipped;  ///< as PullRequest::skipped_secrets
 };
+/// Credentials of `authfile`, or, if it is "", of the usual places in order of precedence (facts: reliability-ux 2.6).
+/// An entry that cannot be understood is passed over and named, also in `warnings`, as it costs other programs that
+/// entry alone. `warnings` also names files that rely on credential helpers: those are programs, and none is run.
+/// Errors: data "bad-auth-file" for a file that is none; io; timeout if `authfile` is a pipe from which nothing comes
+/// for `patience`.
+[[nodiscard]] FoundCredentials default_credentials(
+    const std::string& authfile, std::vector<std::string>& warnings,
+    std::chrono::milliseconds patience = std::chrono::milliseconds::max());
 /// Credentials of every .dockerconfigjson and .dockercfg below `directory`, as the kubelet mounts Secrets and as KMM's
 /// worker read them; other names are passed over. A file that cannot be read or understood, and an entry that cannot,
 /// is passed over and named, also in `warnings`. Errors: from_errno if there is no such directory.
-[[nodiscard]] MountedCredentials mounted_credentials(const std::string& directory, std::vector<std::string>& warnings);
+[[nodiscard]] FoundCredentials mounted_credentials(const std::string& directory, std::vector<std::string>& warnings);
 
 }  // namespace kmm::registry

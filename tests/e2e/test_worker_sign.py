@@ -36,6 +36,21 @@ HTPASSWD = (
 # By these a signing changes files; its temporary directory is the business of others.
 SIGN_CALLS = ("write", "fsync", "rename", "unlink", "mkdir", "fchmod", "flock")
 DIRECTORY = "opt/lib/modules/6.1.0-99-demo"
+FLEET = """apiVersion: kmm.sigs.x-k8s.io/v1beta1
+kind: Module
+metadata: {{name: demo, namespace: drivers}}
+spec:
+  moduleLoader:
+    container:
+      modprobe: {{moduleName: demo}}
+      kernelMappings: [{{regexp: '.*', containerImage: "{image}"}}]
+  selector: {{role: worker}}
+---
+apiVersion: v1
+kind: Node
+metadata: {{name: node-a, labels: {{role: worker}}}}
+status: {{nodeInfo: {{kernelVersion: 6.1.0-99-demo, bootID: b1, architecture: amd64}}}}
+"""
 
 
 def run(*words, **more):
@@ -191,6 +206,29 @@ class Signing(unittest.TestCase):
             self.worker(*again, code=65, SSL_CERT_FILE="auth.json"),
         )
         self.worker(*again, SSL_CERT_FILE="tls.pem")
+
+    def test_authorities_of_a_registry_count_for_kmm_plan_too(self):
+        """Where podman has them, in a mount namespace of its own."""
+        own = pathlib.Path("/etc/containers")
+        if not own.is_dir() or subprocess.run(["unshare", "-m", "true"], capture_output=True, check=False).returncode:
+            raise unittest.SkipTest("nothing can be mounted here, or there is no /etc/containers")
+        address = self.registry()
+        self.worker("sign", "oci:layout:v1", "--to", f"{address}/team/demo:v1", "--key", "key.pem", "--cert",
+                    "cert.pem", "--ca-file", "tls.pem", "--authfile", "auth.json")
+        containers = self.root / "containers"
+        shutil.copytree(own, containers, symlinks=True)
+        shutil.rmtree(containers / "certs.d", ignore_errors=True)
+        (self.root / "fleet.yaml").write_text(FLEET.format(image=f"{address}/team/demo:v1"))
+        asked = ["unshare", "-m", "sh", "-c", f'mount --bind {containers} {own} && exec "$@"', "sh",
+                 str(case.TOOLS.bin / "kmm-plan"), "images", "-f", "fleet.yaml", "--check-images", "--authfile",
+                 "auth.json"]
+        for code in (10, 0):
+            done = subprocess.run(asked, cwd=self.root, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                                  check=False)
+            self.assertEqual(done.returncode, code, done.stdout)
+            (containers / "certs.d" / address).mkdir(parents=True, exist_ok=True)
+            shutil.copy(self.root / "tls.pem", containers / "certs.d" / address / "ca.crt")
+        self.assertIn("sha256:", done.stdout)
 
     def test_interrupted_between_modules(self):
         """A signal ends signing before anything is written, and the next run is whole."""

@@ -12,7 +12,8 @@ CASE.json (all optional):
            [..],
                  "crcs": {SYMBOL: HEX}, "export_crcs": {SYMBOL: HEX}, "machine", "structure": bytes of struct
                  module, "bytes", "compress": "gzip" or "xz",
-                 "signer", "tampered"}; "links": {PATH: TARGET} in the image
+                 "signer", "tampered", "message": text in the place of a signature's};
+           "links": {PATH: TARGET} in the image
            "signer": NAME signs it with the key of ./NAME.pem, a certificate that is made if it is not there; several
            as [NAME, NAME], in the order of the names if these are equally long
   verify_after   wait before the second look at a live module, "0s"
@@ -47,8 +48,8 @@ PACKERS = {"gzip": lambda data: gzip.compress(data, mtime=0), "xz": lzma.compres
 def make_ko(spec):
     """The bytes of a module file, compressed where the case says so."""
     plain = plain_ko(spec)
-    if "signer" in spec:
-        message = sign(plain, spec["signer"])
+    if "signer" in spec or "message" in spec:
+        message = spec["message"].encode() if "message" in spec else sign(plain, spec["signer"])
         if spec.get("tampered"):
             plain = plain.replace(b"AAAA0000", b"AAAA0001")
         plain += message + struct.pack(">8BI", 0, 0, 2, 0, 0, 0, 0, 0, len(message)) + b"~Module signature appended~\n"

@@ -129,6 +129,11 @@ public:
         }
         if (was_signed && policy_ == "keep") {
             actions.emplace_back("kept");
+            if (!before.fault.empty())
+                warnings.push_back(fmt::format(
+                    "bad-signature: {} keeps a damaged signature, which kernels refuse: {}; --signed replace makes a "
+                    "new one",
+                    base::escape(path), before.fault));
             if (const std::string weak = kmod::weak_digest_of(before); !weak.empty())
                 warnings.push_back(
                     fmt::format("weak-digest: {} keeps a signature of its {} digest; --signed replace makes a new one",

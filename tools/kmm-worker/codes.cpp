@@ -247,6 +247,7 @@ constexpr auto k_codes = std::to_array<CodeRow>({
      "nothing; who supports the kernel may want to know"},
     {"loader-hung", Exit::hung, "a module's init or exit function does not return",
      "nothing is retried; look at the kernel's log, in the end reboot"},
+    {"login-skipped", std::nullopt, "an entry of a file with logins cannot be used", "see the message"},
     {"manifests-damaged", Exit::checks_failed, "manifests of the control plane are missing or not whole",
      "kmm-worker kubernetes repair"},
     {"mirror-failed", std::nullopt, "a mirror could not give the image, the next place was asked",

@@ -20,6 +20,7 @@
 #include "base/text.hpp"
 #include "cli/table.hpp"
 #include "kmod/module_service.hpp"
+#include "registry/certs.hpp"
 #include "registry/document_service.hpp"
 #include "registry/layer_service.hpp"
 #include "registry/mirror_files.hpp"
@@ -52,18 +53,16 @@ constexpr const char* k_pull_secrets = "/var/run/kmm/pull-secrets";
 
 void add_credentials(const cli::Args& args, const std::vector<registry::Credential>& input,
                      registry::PullRequest& request, std::vector<std::string>& warnings) {
-    const auto add = [&](const std::vector<registry::Credential>& more) {
-        request.credentials.insert(request.credentials.end(), more.begin(), more.end());
+    const auto add = [&](const registry::FoundCredentials& more) {
+        request.credentials.insert(request.credentials.end(), more.credentials.begin(), more.credentials.end());
+        request.skipped_secrets.insert(request.skipped_secrets.end(), more.skipped.begin(), more.skipped.end());
     };
     const std::string authfile = args.get("authfile").value_or("");
     if (!authfile.empty()) add(registry::default_credentials(authfile, warnings, request.deadline));
-    add(input);
+    add({input, {}});
     const auto secrets = args.get("pull-secrets");
-    if (secrets || ::access(k_pull_secrets, R_OK | X_OK) == 0) {
-        auto mounted = registry::mounted_credentials(secrets.value_or(k_pull_secrets), warnings);
-        add(mounted.credentials);
-        request.skipped_secrets = std::move(mounted.skipped);
-    }
+    if (secrets || ::access(k_pull_secrets, R_OK | X_OK) == 0)
+        add(registry::mounted_credentials(secrets.value_or(k_pull_secrets), warnings));
     if (authfile.empty()) add(registry::default_credentials("", warnings));
 }
 
@@ -83,8 +82,7 @@ registry::PullRequest prepare_request(const cli::Args& args, const std::string& 
     if (request.cache_bytes != 0 && (args.get("cache-dir") || ::access(place.c_str(), W_OK | X_OK) == 0))
         request.cache_dir = place;
     request.policy = pull_policy(args.get("image-pull-policy").value_or(""));
-    request.certs_dirs = {host.etc + "/containers/certs.d", host.etc + "/docker/certs.d",
-                          host.etc + "/containerd/certs.d"};
+    request.certs_dirs = registry::certificate_directories(host.etc);
     return request;
 }
 

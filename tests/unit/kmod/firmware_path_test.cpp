@@ -64,6 +64,19 @@ TEST_CASE("a second load that names another firmware path, or none, loses nothin
         CHECK(rig.path() == "/of-the-admin");
         CHECK_FALSE(rig.has_firmware(rig.second));
     }
+    SUBCASE("the same path in another form: the files stay") {
+        std::filesystem::create_directory_symlink(rig.first, rig.second);
+        for (const std::string& form : {rig.first + "//", rig.second}) {
+            CHECK(rig.load(rig.image_firmware, form).warnings.empty());
+            CHECK(rig.has_firmware(rig.first));
+            const auto record = kmod::read_record(rig.host.paths, "demo");
+            REQUIRE(record);
+            CHECK(record->former_firmware_directories.empty());
+        }
+        (void)rig.unload();
+        CHECK(rig.path() == "/of-the-admin");
+        CHECK_FALSE(rig.has_firmware(rig.first));
+    }
     SUBCASE("another path, and killed before the files had moved") {
         auto record = *kmod::read_record(rig.host.paths, "demo");
         record.former_firmware_directories = {rig.first};

@@ -24,6 +24,7 @@ TEST_CASE("the search path is trimmed, compared and written without a newline") 
     CHECK(kmod::read_raw(file) == "/other");
     CHECK(kmod::set_firmware_search_path(host.paths, ""));
     CHECK(kmod::read_raw(file) == std::string(1, '\0'));
+    CHECK(kmod::firmware_search_path(host.paths).empty());
 }
 
 TEST_CASE("paths the kernel cannot hold are refused") {

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "kmod/inflate.hpp"
 #include "unit/kmod/fixtures.hpp"
 
 using namespace kmm;
@@ -152,6 +153,11 @@ TEST_CASE("M53: names in files and modules") {
         image.add("extra/demo.ko", spec);
         CHECK(image.index().faults().empty());  // the same bytes
         CHECK(image.index().find("demo") != nullptr);
+        for (const char* how : {"xz", "gzip", "zstd"}) {  // and however they are packed
+            put(image.directory + "/extra/demo.ko", kmod::packed_module(make_ko(spec), how));
+            CHECK(image.index().faults().empty());
+            CHECK(image.index().find("demo") != nullptr);
+        }
         spec.srcversion = "OTHER";
         image.add("extra/demo.ko", spec);
         CHECK(caught([&] { (void)image.index().order("demo", {}); }).code() == "duplicate-module");

@@ -363,9 +363,13 @@ TEST_CASE("softdeps of what the host's tree brings are loaded around it, as modp
         put(host.paths.etc + "/modprobe.d/a.conf", "softdep uppe? pre: extra\nsoftdep demo post: late\n");
         CHECK(names() == "tools? base late? sum? extra? upper");
     }
-    SUBCASE("not where the module is live already") {
+    SUBCASE("also around what is live already, which is only not loaded itself") {
         host.make_live("base", "X", "");
-        CHECK(names() == "base upper");
+        CHECK(names() == "tools? base late? sum? upper");
+        host.make_live("upper", "X", "");
+        CHECK(names() == "tools? late? sum?");
+        host.make_live("sum", "X", "");
+        CHECK(names() == "tools? late?");
     }
     SUBCASE("one that cannot be loaded is left out") {
         KoSpec old;

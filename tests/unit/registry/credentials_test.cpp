@@ -95,8 +95,22 @@ TEST_CASE("M63 one entry of a mounted pull secret that cannot be understood cost
     REQUIRE(warnings.size() == 3);
     CHECK(warnings[0] == "pull-secret-skipped: " + top.path() +
                              "/.dockerconfigjson: the auth of registry a.io is not base64 of user:password");
-    CHECK_THROWS_AS(static_cast<void>(registry::default_credentials(top.path() + "/.dockerconfigjson", warnings)),
-                    Error);
+}
+
+TEST_CASE("M63 one entry of a file of logins that cannot be understood costs that entry alone") {
+    const sys::TempDir top("kmm-test-");
+    const std::string file = top.path() + "/auth.json";
+    std::ofstream(file)
+        << R"({"auths":{"a.io":{"auth":"canary!!"},"b.io":{"auth":"dTpw"},"c.io":null,"d.io":{"auth":"Y2FuYXJ5"}}})";
+    std::vector<std::string> warnings;
+    const auto [found, skipped] = registry::default_credentials(file, warnings);
+    REQUIRE(found.size() == 1);
+    CHECK(found[0].key == "b.io");
+    REQUIRE(skipped.size() == 2);
+    CHECK(skipped[0] == file + ": the auth of registry a.io is not base64 of user:password");
+    CHECK(warnings == std::vector<std::string>{"login-skipped: " + skipped[0], "login-skipped: " + skipped[1]});
+    std::ofstream(file) << "canary";
+    CHECK_THROWS_AS(static_cast<void>(registry::default_credentials(file, warnings)), Error);
 }
 
 TEST_CASE("M63 credential files") {

@@ -123,4 +123,74 @@ TEST_CASE("what such a link does not mean is not taken") {
     }
 }
 
+TEST_CASE("a hard link to a module elsewhere in the image is that module") {
+    const std::string twin = k_modules + "/extra/a.ko";
+    const std::string first = k_other + "/extra/a.ko";  // archives name the first of two equal files
+    const Outcome outcome = pull_tar(TarBuilder().file(first, "module").hardlink(twin, first).finish());
+    REQUIRE_MESSAGE(!outcome.error, outcome.message());
+    CHECK(outcome.files == std::map<std::string, std::string>{{twin, "module"}});
+    CHECK(outcome.result.warnings.empty());
+    SUBCASE("as it is when the link is made, whatever comes later") {
+        const Outcome later = pull_layers({plain_layer(TarBuilder().file(first, "module").finish()),
+                                           plain_layer(TarBuilder().hardlink(twin, first).finish()),
+                                           plain_layer(TarBuilder().file(first, "newer").finish())});
+        REQUIRE_MESSAGE(!later.error, later.message());
+        CHECK(later.files == std::map<std::string, std::string>{{twin, "module"}});
+    }
+    SUBCASE("in the place of a file of a lower layer") {
+        const auto both = plain_layer(TarBuilder().file(first, "new").hardlink(twin, first).finish());
+        const Outcome later = pull_layers({plain_layer(TarBuilder().file(twin, "old").finish()), both});
+        REQUIRE_MESSAGE(!later.error, later.message());
+        CHECK(later.files == std::map<std::string, std::string>{{twin, "new"}});
+    }
+    SUBCASE("until a later layer takes it away or replaces it") {
+        const auto both = plain_layer(TarBuilder().file(first, "module").hardlink(twin, first).finish());
+        const Outcome gone =
+            pull_layers({both, plain_layer(TarBuilder().file(k_modules + "/extra/.wh.a.ko", "").finish())});
+        REQUIRE_MESSAGE(!gone.error, gone.message());
+        CHECK(gone.files.empty());
+        const Outcome replaced = pull_layers({both, plain_layer(TarBuilder().file(twin, "own").finish())});
+        REQUIRE_MESSAGE(!replaced.error, replaced.message());
+        CHECK(replaced.files == std::map<std::string, std::string>{{twin, "own"}});
+    }
+    SUBCASE("two links may mean one file, and a symbolic link the same") {
+        const Outcome several = pull_tar(TarBuilder()
+                                             .file("srv/b.ko", "module")
+                                             .hardlink(twin, "srv/b.ko")
+                                             .hardlink(k_modules + "/b.ko", "/srv/b.ko")
+                                             .symlink(k_link, "/srv/b.ko")
+                                             .finish());
+        REQUIRE_MESSAGE(!several.error, several.message());
+        CHECK(several.files == std::map<std::string, std::string>{
+                                   {twin, "module"}, {k_modules + "/b.ko", "module"}, {k_link, "module"}});
+    }
+    SUBCASE("firmware, too") {
+        const Outcome firmware = pull_tar(TarBuilder()
+                                              .file(k_modules + "/a.ko", "a")
+                                              .file("usr/lib/firmware/x.bin", "fw")
+                                              .hardlink("vendor/x.bin", "usr/lib/firmware/x.bin")
+                                              .finish(),
+                                          [](registry::PullRequest& request) { request.firmware_path = "/vendor"; });
+        REQUIRE_MESSAGE(!firmware.error, firmware.message());
+        CHECK(firmware.files.at("vendor/x.bin") == "fw");
+    }
+    SUBCASE("a target that did not come before, or is no file, is a fault of the layer") {
+        CHECK(pull_tar(TarBuilder().hardlink(twin, first).finish()).code() == "bad-layer");
+        CHECK(pull_tar(TarBuilder().hardlink(twin, first).file(first, "module").finish()).code() == "bad-layer");
+        CHECK(pull_tar(TarBuilder().symlink(first, "b.ko").hardlink(twin, first).finish()).code() == "bad-layer");
+        CHECK(pull_layers({plain_layer(TarBuilder().file(first, "module").finish()),
+                           plain_layer(TarBuilder().file(k_other + "/extra/.wh.a.ko", "").finish()),
+                           plain_layer(TarBuilder().hardlink(twin, first).finish())})
+                  .code() == "bad-layer");
+    }
+    SUBCASE("two entries for its path are as before") {
+        CHECK(pull_tar(TarBuilder().file(first, "m").hardlink(twin, first).file(twin, "x").finish()).code() ==
+              "bad-layer");
+        CHECK(pull_tar(TarBuilder().file(first, "m").file(twin, "x").hardlink(twin, first).finish()).code() ==
+              "bad-layer");
+        CHECK(pull_tar(TarBuilder().file(first, "m").symlink(twin, "/" + first).file(twin, "x").finish()).code() ==
+              "image-unsafe");
+    }
+}
+
 }
