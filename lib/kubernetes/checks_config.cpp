@@ -280,9 +280,11 @@ Finding runtime_version(const CheckInput& input) {
     for (const auto& node : input.inventory.nodes) {
         const auto scheme = node.runtime.find("://");
         const std::string name = node.runtime.substr(0, scheme);
-        const auto version = scheme == std::string::npos
-                                 ? std::nullopt
-                                 : Version::parse(std::string_view(node.runtime).substr(scheme + 3));
+        std::string_view number = node.runtime;
+        number.remove_prefix(scheme == std::string::npos ? number.size() : scheme + 3);
+        // Distributions add their own part: 1.7.12-0ubuntu0~22.04.1, 1.6.20~ds1.
+        number = number.substr(0, number.find('~'));
+        const auto version = Version::parse(number);
         const auto text = fmt::format("{} ({})", base::escape(node.meta.name),
                                       node.runtime.empty() ? "not reported" : base::escape(node.runtime));
         if (!version || (name != "containerd" && name != "cri-o")) { unknown.push_back(text);
