@@ -10,6 +10,8 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "kubeadm/facts.hpp"
+#include "kubeadm/processes.hpp"
+#include "kubernetes/kubelet_config.hpp"
 #include "value/reader.hpp"
 #include "value/toml_reader.hpp"
 
@@ -18,10 +20,32 @@ namespace {
 
 constexpr const char* k_kubelet_conf = "/etc/kubernetes/kubelet.conf";
 constexpr std::string_view k_unix = "unix://";
+constexpr const char* k_default_socket = "/run/containerd/containerd.sock";  ///< of a kubelet that is given none
 
 std::string without_scheme(std::string_view endpoint) {
     if (endpoint.starts_with(k_unix)) endpoint.remove_prefix(k_unix.size());
     return std::string(endpoint);
+}
+
+constexpr const char* k_endpoint_flag = "--container-runtime-endpoint";
+
+/// The arguments of the kubelet that runs; none where it cannot be told which one that is.
+std::vector<std::string> running_arguments(const Place& place) {
+    try {
+        const auto pids = node_processes(place, "kubelet");
+        return pids.size() == 1 ? process_arguments(place, pids.front()) : std::vector<std::string>();
+    } catch (const Error&) {
+        return {};
+    }
+}
+
+/// That of the last file in the kubelet's --config-dir that has one; "" if none does.
+std::string endpoint_in_drop_ins(const Place& place, const std::vector<std::string>& arguments) {
+    std::string endpoint;
+    for (const auto& file : kubelet_drop_ins(place, arguments))
+        if (auto found = file.config.get_string({"containerRuntimeEndpoint"}); !found.empty())
+            endpoint = std::move(found);
+    return endpoint;
 }
 
 /// containerRuntimeEndpoint of a KubeletConfiguration; "" if the file is absent or does not say.
@@ -124,12 +148,17 @@ std::vector<std::string> swap_devices(const Place& place) {
 
 std::string runtime_socket(const Place& place) {
     // kubeadm 1.34 moved it from the flags into instance-config.yaml, which is merged into config.yaml. A flag wins
-    // over both.
-    if (const std::string flag = endpoint_in_flags(place); !flag.empty()) return without_scheme(flag);
-    for (const char* path : {"/var/lib/kubelet/instance-config.yaml", "/var/lib/kubelet/config.yaml"}) {
+    // over both, and those of the service, which come last, over kubeadm's.
+    const auto arguments = running_arguments(place);
+    for (const auto& flag : {kubernetes::kubelet_flag(arguments, k_endpoint_flag),
+                             kubernetes::kubelet_flag(kubelet_own_flags(place), k_endpoint_flag),
+                             endpoint_in_flags(place), endpoint_in_drop_ins(place, arguments)})
+        if (!flag.empty()) return without_scheme(flag);
+    const auto config = kubelet_configuration_path(arguments);
+    for (const auto& path : {std::string("/var/lib/kubelet/instance-config.yaml"), config})
         if (const std::string endpoint = endpoint_in_config(place, path); !endpoint.empty())
             return without_scheme(endpoint);
-    }
+    if (place.exists(config)) return k_default_socket;
     throw Error(Exit::io, "io",
                 "neither kubeadm-flags.env nor instance-config.yaml nor config.yaml of /var/lib/kubelet names the "
                 "container runtime");

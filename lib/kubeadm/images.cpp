@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <unistd.h>
+
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -9,23 +11,64 @@
 #include "kubeadm/facts.hpp"
 #include "kubeadm/manifests.hpp"
 #include "kubeadm/steps.hpp"
+#include "sys/directory.hpp"
+#include "value/writer.hpp"
 
 namespace kmm::kubeadm {
 namespace {
 
 constexpr std::string_view k_default_repository = "registry.k8s.io";
 
+/// imageRepository and imageTag of kubeadm's configuration.
+value::Node image_members(std::string_view image) {
+    const auto colon = image.rfind(':'), slash = image.rfind('/');
+    const bool has_tag = colon != std::string_view::npos && (slash == std::string_view::npos || colon > slash);
+    auto members = value::Node::mapping();
+    if (const auto repository = image.substr(0, has_tag ? colon : image.size()); !repository.empty())
+        members.set("imageRepository", std::string(repository));
+    if (has_tag) members.set("imageTag", std::string(image.substr(colon + 1)));
+    return members;
+}
+
+/// A configuration for kubeadm of the target that says what no option of it can; its path on the node.
+std::string write_configuration(const Node& node, const ImageOptions& options, const std::string& repository,
+                                bool is_etcd_elsewhere) {
+    constexpr kubernetes::MinorVersion k_first_v1beta4{1, 31};
+    const std::string api =
+        options.target.line() < k_first_v1beta4 ? "kubeadm.k8s.io/v1beta3" : "kubeadm.k8s.io/v1beta4";
+    auto own = value::Node::mapping({{"apiVersion", api}, {"kind", "InitConfiguration"}});
+    own.set("nodeRegistration", value::Node::mapping({{"criSocket", "unix://" + runtime_socket(node.place)}}));
+    auto cluster = value::Node::mapping({{"apiVersion", api}, {"kind", "ClusterConfiguration"}});
+    if (!repository.empty()) cluster.set("imageRepository", repository);
+    if (!options.dns.empty()) cluster.set("dns", image_members(options.dns));
+    // Where it is does not matter here: kubeadm has no image of it.
+    if (is_etcd_elsewhere)
+        cluster.set("etcd", value::Node::mapping({{"external", value::Node::mapping({{"endpoints",
+            value::Node::strings({"http://127.0.0.1:2379"})}})}}));
+    else if (!options.etcd.empty())
+        cluster.set("etcd", value::Node::mapping({{"local", image_members(options.etcd)}}));
+    cluster.set("kubernetesVersion", options.target.text());
+    const auto path = fmt::format("{}/kubeadm-images-{}.yaml", k_state_directory, options.target.text());
+    sys::make_directories(node.place.here(k_state_directory), 0700);
+    place_file(node, path, value::to_json(own) + "\n---\n" + value::to_json(cluster) + "\n",
+               {0600, ::geteuid(), ::getegid()});
+    return path;
+}
+
 /// Options that say which images are meant.
 std::vector<std::string> which_images(const Node& node, const ImageOptions& options) {
     if (!options.config.empty()) return {"--config", options.config};
     std::vector<std::string> words{"--kubernetes-version", options.target.text()};
     std::string repository = options.repository;
+    const ManifestSet manifests = read_manifests(node.place);
     if (repository.empty()) {
-        const ManifestSet manifests = read_manifests(node.place);
         const std::string& image = manifests.find("kube-apiserver")->image;
         if (const std::size_t at = image.rfind("/kube-apiserver"); at != std::string::npos)
             repository = image.substr(0, at);
     }
+    const bool is_etcd_elsewhere = manifests.control_plane && !manifests.find("etcd")->expected;
+    if (is_etcd_elsewhere || !options.etcd.empty() || !options.dns.empty())
+        return {"--config", write_configuration(node, options, repository, is_etcd_elsewhere)};
     if (!repository.empty() && repository != k_default_repository)
         words.insert(words.end(), {"--image-repository", repository});
     return words;
@@ -89,7 +132,8 @@ StepResult pull_images(const Node& node, const ImageOptions& options) {
     nodejob::JobSpec job = spec;
     std::vector<std::string> words{"kubeadm", "config", "images", "pull"};
     words.insert(words.end(), which.begin(), which.end());
-    if (options.config.empty()) words.insert(words.end(), {"--cri-socket", "unix://" + runtime_socket(node.place)});
+    if (which.front() != "--config")
+        words.insert(words.end(), {"--cri-socket", "unix://" + runtime_socket(node.place)});
     job.commands.push_back({node.place.command(std::move(words)), {}, false});
     run_job(node, slot, job, result, [](const nodejob::JobView& failed, const std::string& output) {
         Error error(Exit::unavailable, "images-failed",

@@ -224,16 +224,22 @@ std::string pki_directory(const Place& place) {
 
 std::string manifest_option(const std::string& manifest, const std::string& name) {
     const auto pod = only_document(manifest);
-    const value::Node* containers = pod ? pod->find_path({"spec", "containers"}) : nullptr;
+    const auto* containers = pod ? pod->find_path({"spec", "containers"}) : nullptr;
     if (containers == nullptr || containers->items().empty()) return {};
+    const auto* container = container_of(*pod, pod->get_string({"metadata", "name"}));
+    if (container == nullptr) container = &containers->items().front();
+    std::string option;
+    bool is_next = false;  // --name VALUE
     for (const char* member : {"command", "args"}) {
-        const value::Node* words = containers->items().front().find(member);
+        const value::Node* words = container->find(member);
         if (words == nullptr) continue;
         for (const value::Node& word : words->items()) {
-            if (word.text().starts_with(name + "=")) return word.text().substr(name.size() + 1);
+            if (is_next) option = word.text();
+            is_next = word.text() == name;
+            if (word.text().starts_with(name + "=")) option = word.text().substr(name.size() + 1);
         }
     }
-    return {};
+    return option;
 }
 
 }  // namespace kmm::kubeadm

@@ -72,6 +72,7 @@ struct ImageOptions {
     std::string config;      ///< of kubeadm, "" for none
     std::string repository;  ///< "": where the API server's image is from, if this node has one
     Switch kubeadm;          ///< how kubeadm gets there if it is not of `target`
+    std::string etcd, dns;   ///< their images where they are not kubeadm's: REPOSITORY:TAG, or one of the two
 };
 /// Errors: kubeadm-version, images-other (10), images-failed (69), images-missing (17), job-lost, job-running.
 [[nodiscard]] StepResult pull_images(const Node& node, const ImageOptions& options);

@@ -81,6 +81,12 @@ struct CheckInput {
 [[nodiscard]] std::optional<Version> configured_version(const Inventory& inventory);
 /// The tag of etcd's image that it names, "" if it leaves that to kubeadm, or cannot be read.
 [[nodiscard]] std::string configured_etcd(const Inventory& inventory);
+/// Where images are from as kubeadm-config fixes it, "" where it leaves that to kubeadm, or cannot be read. Of etcd and
+/// CoreDNS REPOSITORY:TAG, or what it has of the two.
+struct ImageSources {
+    std::string repository, etcd, dns;
+};
+[[nodiscard]] ImageSources configured_images(const Inventory& inventory);
 
 // The parts of run_checks.
 

@@ -178,6 +178,12 @@ Finding etcd_36_floor(const CheckInput& input) {
     return {Outcome::ok, fmt::format("members of etcd at 3.5.26 or later: {}", input.seen.etcd.size())};
 }
 
+std::string image_repository(const Node& configuration) {
+    auto named = configuration.get_string({"imageRepository"});
+    // kubeadm takes its default for the old one.
+    return named == "k8s.gcr.io" ? "registry.k8s.io" : named;
+}
+
 Finding image_repository_equal(const CheckInput& input) {
     std::map<std::string, std::vector<std::string>> users;
     for (const auto& running : input.seen.control_plane) {
@@ -192,9 +198,8 @@ Finding image_repository_equal(const CheckInput& input) {
     if (users.empty()) { return {Outcome::skip, "no Pod of the control plane was found"}; }
     if (users.size() == 1) {
         const auto configuration = cluster_configuration(input);
-        auto named = configuration.root ? configuration.root->get_string({"imageRepository"}) : std::string();
-        // kubeadm takes its default for the old one.
-        if (named.empty() || named == "k8s.gcr.io") { named = "registry.k8s.io"; }
+        auto named = configuration.root ? image_repository(*configuration.root) : std::string();
+        if (named.empty()) { named = "registry.k8s.io"; }
         if (configuration.root && named != users.begin()->first && users.begin()->first != "k8s.gcr.io") {
             return {Outcome::warn,
                     fmt::format("kubeadm-config names {}, the control plane runs images of {}", base::escape(named),
@@ -280,9 +285,11 @@ Finding runtime_version(const CheckInput& input) {
     for (const auto& node : input.inventory.nodes) {
         const auto scheme = node.runtime.find("://");
         const std::string name = node.runtime.substr(0, scheme);
-        const auto version = scheme == std::string::npos
-                                 ? std::nullopt
-                                 : Version::parse(std::string_view(node.runtime).substr(scheme + 3));
+        std::string_view number = node.runtime;
+        number.remove_prefix(scheme == std::string::npos ? number.size() : scheme + 3);
+        // Distributions add their own part: 1.7.12-0ubuntu0~22.04.1, 1.6.20~ds1.
+        number = number.substr(0, number.find('~'));
+        const auto version = Version::parse(number);
         const auto text = fmt::format("{} ({})", base::escape(node.meta.name),
                                       node.runtime.empty() ? "not reported" : base::escape(node.runtime));
         if (!version || (name != "containerd" && name != "cri-o")) { unknown.push_back(text);
@@ -351,6 +358,19 @@ std::string configured_etcd(const Inventory& inventory) {
     const Observation nothing;
     const auto configuration = cluster_configuration({inventory, nothing, builtin_catalogue(), std::nullopt});
     return configuration.root ? configuration.root->get_string({"etcd", "local", "imageTag"}) : std::string();
+}
+
+ImageSources configured_images(const Inventory& inventory) {
+    const Observation nothing;
+    const auto configuration = cluster_configuration({inventory, nothing, builtin_catalogue(), std::nullopt});
+    if (!configuration.root) { return {}; }
+    const auto image = [&](std::initializer_list<std::string_view> path) {
+        const auto* part = configuration.root->find_path(path);
+        if (part == nullptr) { return std::string(); }
+        const auto tag = part->get_string({"imageTag"});
+        return part->get_string({"imageRepository"}) + (tag.empty() ? "" : ":" + tag);
+    };
+    return {image_repository(*configuration.root), image({"etcd", "local"}), image({"dns"})};
 }
 
 Configuration kubelet_config_map(const CheckInput& input) {

@@ -201,6 +201,16 @@ class Canary(Frozen):
                       " ".join(shown.split()))
         self.assertEqual(self.made(), [])
 
+    def test_a_namespace_that_the_manifests_bring(self):
+        """The server has none of it when it judges the others."""
+        for name, document in (("a", {"apiVersion": "v1", "kind": "ConfigMap",
+                                      "metadata": {"name": "a", "namespace": "cni-new"}}),
+                               ("z", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "cni-new"}})):
+            (self.work / f"networking/v1.35.4/{name}.json").write_text(json.dumps(document))
+        self.walked("GO", "--namespaces", exit_code=11, image=())
+        self.assertTrue([text for text in self.messages() if text.startswith("3 of 3 objects changed")],
+                        self.messages())
+
     def test_the_only_other_node_is_not_ready(self):
         shown, left = self.walked("GO --node-timeout 12s; ANNOTATE w1 unready; kmm-upgrade resume", exit_code=11,
                                   until="downloaded-images")

@@ -406,6 +406,17 @@ class External(Case):
                           ("cp1", "cp2")}, {(FROM, FROM)})
         self.assertEqual((fleet.kubelet("w1"), fleet.configured()), (FROM, FROM))
 
+    def test_images_are_those_that_kubeadm_config_names(self):
+        configuration = self.fleet.cluster / "configmaps/kube-system/kubeadm-config.yaml"
+        configuration.write_text(configuration.read_text().replace(
+            "    kubernetesVersion:", "    imageRepository: mirror.example/k8s\n    dns:\n      imageRepository: "
+            "mirror.example/dns\n    kubernetesVersion:"))
+        self.must(*START, "--until", "downloaded-images", exit_code=11)
+        images = (self.fleet.nodes / "cp1/fake/images").read_text()
+        self.assertIn(f"mirror.example/k8s/kube-apiserver:{TARGET}\n", images)
+        self.assertIn("mirror.example/dns/coredns:", images)
+        self.assertNotIn("etcd", images)
+
     def test_every_kubelet_goes_back_before_any_api_server(self):
         """Through a load balancer the kubelet of one control plane talks to the API server of another one."""
         fleet = self.fleet

@@ -22,6 +22,7 @@ JSON documents. The first one is the current context. Exits like the command.
   --log FILE              writes down the requests, one a line
   --dump FILE             writes the objects down when the command has ended, JSON
   --away VERB             no request is answered while a worker of this verb, as kubernetes-control-plane, runs in a Pod
+  --namespaces            nothing is applied in a namespace of which there is no object
   --kubelet               DaemonSets have Pods where their nodeSelector says. Other Pods that name a node are run: by
                           `ssh -- NODE kmm-worker ARGUMENTS`, as played_kubelet.py says
   --controllers           more kinds, and controllers for them: played_controllers.py
@@ -320,6 +321,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             else:
                 cluster.remove(key)
             return self.answer(current)
+        if current is None and self.options.namespaces and key[1] and ("namespaces", "", key[1]) not in cluster.objects:
+            return self.fail(404, "NotFound", f'namespaces "{key[1]}" not found')
         new = copy.deepcopy(current) if current else {}
         meta = body.get("metadata", {}) if isinstance(body, dict) else {}
         if "resourceVersion" in meta and current and meta["resourceVersion"] != current["metadata"]["resourceVersion"]:
@@ -440,7 +443,7 @@ def options_of(words):
     parser.add_argument("--kill", default="0:before:")
     for name in ("--log", "--dump", "--operator", "--away"):
         parser.add_argument(name)
-    for name in ("--kubelet", "--policies", "--controllers"):
+    for name in ("--kubelet", "--policies", "--controllers", "--namespaces"):
         parser.add_argument(name, action="store_true")
     parser.add_argument("clusters", nargs="+")
     options = parser.parse_args(words)

@@ -229,13 +229,26 @@ int Machine::kubeadm(const std::string& version, const std::vector<std::string>&
             return at == words.end() ? std::string() : at[1];
         };
         std::string of = version, repository = option("--image-repository"), names;
+        Node configuration = Node::mapping();
         if (const std::string file = option("--config"); !file.empty()) {
-            std::istringstream text(read_text(inside(file)));
-            while (text >> of) {}  // the last word is the version
+            kmm::Diagnostics faults;
+            for (auto& document : kmm::value::read_yaml(read_text(inside(file)), file, faults))
+                configuration = std::move(document.root);  // the last one is that of the cluster
+            of = configuration.get_string({"kubernetesVersion"});
+            repository = configuration.get_string({"imageRepository"});
         }
         if (repository.empty()) repository = "registry.k8s.io";
+        const auto image = [&](const std::string& component, const Node* part) {
+            const auto own = part == nullptr ? "" : part->get_string({"imageRepository"});
+            const auto tag = part == nullptr ? "" : part->get_string({"imageTag"});
+            names += (own.empty() ? repository : own) + "/" + component + ":" +
+                     (tag.empty() ? brings(component, of) : tag) + "\n";
+        };
         for (const std::string component : k_components)
-            names += repository + "/" + component + ":" + brings(component, of) + "\n";
+            if (component != "etcd") image(component, nullptr);
+            else if (configuration.find_path({"etcd", "external"}) == nullptr)
+                image(component, configuration.find_path({"etcd", "local"}));
+        if (const auto* dns = configuration.find("dns")) image("coredns", dns);
         if (words[2] == "list") std::cout << names;
         else if (!is_set("lie")) write_text(root_ / "fake/images", names);
         return 0;

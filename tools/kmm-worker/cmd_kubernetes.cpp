@@ -265,13 +265,16 @@ std::vector<cli::Verb> verbs_kubernetes() {
             k_job_words,
         {{"kmm-worker kubernetes images --target v1.35.4", "pull before the upgrade"}},
         std::vector<cli::Option>{target_option(), cli::option("config", "FILE", "configuration of kubeadm"),
-                                 cli::option("image-repository", "PREFIX", "registry and path of the images")} +
+                                 cli::option("image-repository", "PREFIX", "registry and path of the images"),
+                                 cli::option("etcd-image", "IMAGE", "etcd, if not kubeadm's: REPOSITORY[:TAG] or :TAG"),
+                                 cli::option("dns-image", "IMAGE", "CoreDNS, if not kubeadm's, in the same form")} +
             switch_options()));
     verbs.back().run = [](const cli::Args& args, cli::Context& context) {
         const Here here(args, context);
         return report_step(
             kubeadm::pull_images(here.node, {target_of(args), args.get("config").value_or(""),
-                                             args.get("image-repository").value_or(""), switch_of(args)}),
+                                             args.get("image-repository").value_or(""), switch_of(args),
+                                             args.get("etcd-image").value_or(""), args.get("dns-image").value_or("")}),
             here.node.image_slot(), context);
     };
 

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
+#include "kubernetes/checks.hpp"
 #include "kubernetes/observe.hpp"
 #include "upgrade/drive_kubernetes/node_proof.hpp"
 
@@ -166,6 +167,17 @@ Done KubernetesActor::act_once(const upgrade::NodeStep& step, const Sight& sight
     return roll_back(name, seen, deadline);
 }
 
+std::vector<std::string> KubernetesActor::images_of(const std::string& name) {
+    std::vector<std::string> words{"images", "--target", subject_.control_plane};
+    // kubeadm pulls what its configuration in the cluster names, and asks nobody for it before.
+    const auto sources = kubernetes::configured_images(view_.about(name));
+    for (const auto& [option, image] :
+         {std::pair("--image-repository", &sources.repository), std::pair("--etcd-image", &sources.etcd),
+          std::pair("--dns-image", &sources.dns)})
+        if (!image->empty()) words.insert(words.end(), {option, *image});
+    return words;
+}
+
 Done KubernetesActor::prepare(const std::string& name, const NodeSight& seen, const Deadline& deadline) {
     if (seen.is_control_plane != is_control_plane(name))
         throw Error(
@@ -179,8 +191,7 @@ Done KubernetesActor::prepare(const std::string& name, const NodeSight& seen, co
     if (seen.is_control_plane && !subject_.is_without_snapshot) words.emplace_back("--etcd-snapshot");
     auto message = message_of(agent_.step(name, words, deadline));
     if (seen.is_control_plane && !subject_.control_plane.empty()) {
-        message +=
-            "; " + message_of(agent_.step(name, with_switch({"images", "--target", subject_.control_plane}), deadline));
+        message += "; " + message_of(agent_.step(name, with_switch(images_of(name)), deadline));
     }
     Done done;
     done.facts = value::Node::mapping({{"backup", backup}});

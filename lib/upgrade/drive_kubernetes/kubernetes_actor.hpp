@@ -56,6 +56,8 @@ private:
     void forget_unavailable(const std::string& node, std::string_view reason);
     /// All of it is out of date.
     void forget_unavailable();
+    /// The verb that pulls the images of the target, with those that kubeadm-config fixes.
+    [[nodiscard]] std::vector<std::string> images_of(const std::string& name);
     [[nodiscard]] Done prepare(const std::string& name, const NodeSight& seen, const Deadline& deadline);
     [[nodiscard]] Done control_plane(const std::string& name, const NodeSight& seen, const Deadline& deadline);
     [[nodiscard]] Done kubelet(const std::string& name, const NodeSight& seen, const Deadline& deadline);

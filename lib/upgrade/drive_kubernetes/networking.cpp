@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -34,13 +35,19 @@ std::filesystem::path directory_of(const std::string& directory, const std::stri
         .hint("it holds the manifests of networking for that version of Kubernetes");
 }
 
-/// `text` with its variables replaced. Names that are not known are faults.
+/// `text` with its variables replaced, and "$${" by "${". Names that are not known are faults.
 std::string replaced(const std::string& text, const std::string& file,
                      const std::map<std::string, std::string>& variables, Diagnostics& faults) {
     std::string result;
     std::size_t line = 1, begin = 0;
     for (std::size_t at = 0; at < text.size(); ++at) {
         if (text[at] == '\n') ++line;
+        if (text.compare(at, 3, "$${") == 0) {
+            result += text.substr(begin, at - begin);
+            begin = at + 1;
+            at += 2;
+            continue;
+        }
         if (text.compare(at, 2, "${") != 0) continue;
         const auto end = text.find('}', at);
         const auto name = end == std::string::npos ? std::string() : text.substr(at + 2, end - at - 2);
@@ -52,6 +59,8 @@ std::string replaced(const std::string& text, const std::string& file,
             fault.message =
                 fmt::format("expected ${{KUBERNETES_VERSION}} or ${{FROM_VERSION}}, found ${{{}}}", base::escape(name));
             fault.position = Position{file, line, at - (line_begin == std::string::npos ? 0 : line_begin + 1) + 1};
+            fault.hint = fmt::format("write $${{{}}} where the manifest itself has ${{{}}}, as in a script",
+                                     base::escape(name), base::escape(name));
             faults.push_back(std::move(fault));
             continue;
         }
@@ -77,6 +86,46 @@ void require_object(const Document& document, Diagnostics& faults) {
     }
 }
 
+/// The objects of a document: lists, which may be in lists, are taken apart.
+void take_objects(Document document, std::vector<Document>& objects, Diagnostics& faults) {
+    const Node* items = document.root.find("items");
+    const auto kind = document.root.get_string({"kind"});
+    const bool is_list = kind.ends_with("List") && items != nullptr && items->is_sequence();
+    if (is_list && document.root.find_path({"metadata", "name"}) == nullptr) {
+        for (const auto& item : items->items()) {
+            Document one;
+            one.file = document.file;
+            one.index = document.index;
+            one.root = item;
+            take_objects(std::move(one), objects, faults);
+        }
+        return;
+    }
+    require_object(document, faults);
+    objects.push_back(std::move(document));
+}
+
+/// Of two that differ the one that comes last would win, and Pods would be replaced twice.
+void require_once(const std::vector<Document>& objects, Diagnostics& faults) {
+    std::map<std::string, const Document*> first;
+    for (const auto& object : objects) {
+        const auto api_version = object.root.get_string({"apiVersion"});
+        const auto slash = api_version.find('/');
+        const auto key = fmt::format("{} {}", slash == std::string::npos ? "" : api_version.substr(0, slash),
+                                     object_text(object.root));
+        const auto [before, is_new] = first.emplace(key, &object);
+        if (is_new || before->second->root.same_value(object.root)) continue;
+        Diagnostic fault;
+        fault.code = "duplicate-object";
+        fault.message =
+            fmt::format("{} appears twice, first at {}", base::escape(object_text(object.root)),
+                        before->second->position(before->second->root.mark()).to_string());
+        fault.position = object.position(object.root.mark());
+        fault.hint = "give each object once: remove what is left of another release";
+        faults.push_back(std::move(fault));
+    }
+}
+
 class ServerNetworking final : public Networking {
 public:
     ServerNetworking(kube::Client& client, sys::Clock& clock, Say say)
@@ -90,12 +139,15 @@ public:
             const auto kind = document.root.get_string({"kind"});
             return kind == "CustomResourceDefinition" || kind == "Namespace";
         });
-        // The server judges all of them before the first one is changed; kinds that this very set brings are not known
-        // to it yet.
+        // The server judges all of them before the first one is changed; kinds and namespaces that this very set
+        // brings are not known to it yet.
+        const auto brought = missing_namespaces(documents);
         for (const auto& document : documents)
-            if (const auto resource = objects_.resource_of(document.root))
-                static_cast<void>(
-                    objects_.apply(*resource, placed(document.root, *resource), kube::Force::no, kube::DryRun::all));
+            if (const auto resource = objects_.resource_of(document.root)) {
+                const auto object = placed(document.root, *resource);
+                if (!brought.contains(object.get_string({"metadata", "namespace"})))
+                    static_cast<void>(objects_.apply(*resource, object, kube::Force::no, kube::DryRun::all));
+            }
         std::size_t changed = 0;
         std::vector<std::pair<kube::Resource, kube::Key>> watched;
         for (const auto& document : documents) {
@@ -134,6 +186,19 @@ public:
     }
 
 private:
+    /// Namespaces of the set that the server does not have.
+    [[nodiscard]] std::set<std::string> missing_namespaces(const std::vector<Document>& documents) {
+        std::set<std::string> names;
+        for (const auto& document : documents) {
+            const auto& root = document.root;
+            const auto name = root.get_string({"metadata", "name"});
+            if (root.get_string({"kind"}) == "Namespace" && root.get_string({"apiVersion"}) == "v1" &&
+                !client_.find(kube::resources::k_namespaces, {"", name}))
+                names.insert(name);
+        }
+        return names;
+    }
+
     [[nodiscard]] std::string tried(const upgrade::Header& run, const upgrade::kubernetes::Subject& subject,
                                     const Deadline& deadline, const std::function<bool()>& interrupted) {
         if (subject.canary_image.empty())
@@ -185,13 +250,16 @@ std::vector<Document> read_networking(const std::string& directory, const std::s
     std::vector<Document> documents;
     const std::map<std::string, std::string> variables{{"KUBERNETES_VERSION", version}, {"FROM_VERSION", from}};
     for (const auto& file : files) {
-        for (auto& document : value::read_any(replaced(sys::read_file(file), file, variables, faults), file, faults)) {
-            require_object(document, faults);
-            documents.push_back(std::move(document));
-        }
+        for (auto& document : value::read_any(replaced(sys::read_file(file), file, variables, faults), file, faults))
+            take_objects(std::move(document), documents, faults);
     }
+    require_once(documents, faults);
     sort_and_merge(faults);
     if (has_errors(faults)) throw Error::from_diagnostics(std::move(faults));
+    if (documents.empty())
+        throw Error(Exit::not_found, "networking-not-found",
+                    fmt::format("the manifests of {} hold no object", base::escape(path.string())))
+            .hint("see what was to write them: their files are empty, or hold comments alone");
     return documents;
 }
 

@@ -15,10 +15,11 @@
 
 namespace kmm::drive {
 
-/// The manifests of DIRECTORY/VERSION, with or without its v: files *.yaml, *.yml and *.json in the order of their
-/// names. ${KUBERNETES_VERSION} and ${FROM_VERSION} are replaced. Errors: not_found "networking-not-found";
-/// from_diagnostics with every fault, of which "unknown-variable" is for any other ${NAME} and "bad-object" for an
-/// object without apiVersion, kind or name.
+/// The objects of DIRECTORY/VERSION, with or without its v: files *.yaml, *.yml and *.json in the order of their
+/// names, lists taken apart. ${KUBERNETES_VERSION} and ${FROM_VERSION} are replaced, $${ by ${. Errors: not_found
+/// "networking-not-found", also where there is no object; from_diagnostics with every fault, of which
+/// "unknown-variable" is for any other ${NAME}, "bad-object" for an object without apiVersion, kind or name, and
+/// "duplicate-object" for one that is there twice and differs.
 [[nodiscard]] std::vector<value::Document> read_networking(const std::string& directory, const std::string& version,
                                                            const std::string& from);
 

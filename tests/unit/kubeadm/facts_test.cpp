@@ -41,6 +41,14 @@ void add_process(const Made& made, const std::string& pid, const std::string& na
     std::filesystem::create_symlink(space, made.path("/proc/" + pid + "/ns/mnt"));
 }
 
+void run_kubelet(const Made& made, const std::vector<std::string>& words) {
+    add_process(made, "1", "systemd", "0", "mnt:[1]");
+    add_process(made, "7", "kubelet", "0", "mnt:[1]");
+    std::string line;
+    for (const auto& word : words) line += word + '\0';
+    made.write("/proc/7/cmdline", line);
+}
+
 /// Answers every request with ok, and keeps its URL.
 class Healthy final : public net::HttpClient {
 public:
@@ -151,6 +159,11 @@ TEST_SUITE("kubeadm::unit") {
                    "KUBELET_KUBEADM_ARGS=\"--container-runtime-endpoint=unix:///x --container-runtime-endpoint=/c\"\n");
         CHECK(runtime_socket(made.place()) == "/c");
         CHECK(kubelet_own_flags(made.place()).empty());
+        // Words of the service come after those of kubeadm.
+        made.write("/etc/default/kubelet", "KUBELET_EXTRA_ARGS=--container-runtime-endpoint=unix:///d\n");
+        CHECK(runtime_socket(made.place()) == "/d");
+        run_kubelet(made, {"kubelet", "--container-runtime-endpoint", "unix:///e"});
+        CHECK(runtime_socket(made.place()) == "/e");
         made.write("/etc/default/kubelet", "# --no\nKUBELET_EXTRA_ARGS=\"--a=b--c --d\"\n");
         made.write("/etc/systemd/system/kubelet.service.d/20.conf", "Environment='X=--e=f' --g\n");
         CHECK(kubelet_own_flags(made.place()) == std::vector<std::string>{"--a=b--c", "--d", "--e=f", "--g"});
@@ -253,6 +266,17 @@ TEST_SUITE("kubeadm::unit") {
               "http://[::1]:10248/healthz answers 500: ok");
         CHECK(fault([&] { static_cast<void>(kubelet_health(kubelet_config("healthzPort: 0\n"), client)); }) ==
               "healthzPort is 0: it is switched off");
+    }
+
+    TEST_CASE("the runtime's socket: of a kubelet that is given none, and of its further files") {
+        Made made;
+        made.write("/var/lib/kubelet/config.yaml", "kind: KubeletConfiguration\n");
+        CHECK(runtime_socket(made.place()) == "/run/containerd/containerd.sock");
+        run_kubelet(made, {"kubelet", "--config=/etc/k.yaml", "--config-dir=/etc/k.d"});
+        made.write("/etc/k.yaml", "containerRuntimeEndpoint: unix:///run/crio/crio.sock\n");
+        CHECK(runtime_socket(made.place()) == "/run/crio/crio.sock");
+        made.write("/etc/k.d/10.conf", "containerRuntimeEndpoint: unix:///run/other.sock\n");
+        CHECK(runtime_socket(made.place()) == "/run/other.sock");
     }
 
     TEST_CASE("images are where the configuration of the runtime says") {

@@ -83,6 +83,15 @@ TEST_SUITE("kubeadm::unit") {
             CHECK_FALSE(judge_manifest("etcd", "p", k_pod.substr(0, length)).whole);
     }
 
+    TEST_CASE("an option is that of the component, in one word or in two, the last one if there are several") {
+        const std::string text =
+            "kind: Pod\nmetadata: {name: etcd}\nspec: {containers: [{name: watch, command: [w, --data-dir=/x]}, {name: "
+            "etcd, command: [etcd, --data-dir, /a, --name=n], args: [--name=m]}]}\n";
+        CHECK(manifest_option(text, "--data-dir") == "/a");
+        CHECK(manifest_option(text, "--name") == "m");
+        CHECK(manifest_option(text, "--none").empty());
+    }
+
     TEST_CASE("without any manifest a node is a control plane if it has files of one") {
         Made made;
         made.write("/etc/kubernetes/kubelet.conf", "");

@@ -71,12 +71,12 @@ Exit print_check_results(cli::Context& context, const char* kind, const kubernet
     return exit;
 }
 
-void write_check_reports(const report::Files& files, cli::Context& context,
+void write_check_reports(const report::Files& files, cli::Context& context, const char* verb,
                          const std::vector<kubernetes::CheckResult>& results) {
     report::Report made;
     made.tool = context.program.name;
     made.version = KMM_VERSION;
-    made.check = "check kubernetes";
+    made.check = verb;
     for (const auto& result : results) {
         const auto* info = kubernetes::find_check(result.id);
         made.rules.push_back({result.id, "finding", std::string(info->meaning), std::string(info->fix)});

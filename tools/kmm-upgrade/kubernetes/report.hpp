@@ -14,8 +14,8 @@ namespace kmm::tool_upgrade {
 [[nodiscard]] Exit print_check_results(cli::Context& context, const char* kind, const kubernetes::CheckInput& input,
                                        const std::vector<kubernetes::CheckResult>& results, Exit failed);
 
-/// The files of --report: each failed check an error, each warning one.
-void write_check_reports(const report::Files& files, cli::Context& context,
+/// The files of --report, which names `verb` as what was run: each failed check an error, each warning one.
+void write_check_reports(const report::Files& files, cli::Context& context, const char* verb,
                          const std::vector<kubernetes::CheckResult>& results);
 
 }  // namespace kmm::tool_upgrade

@@ -100,6 +100,8 @@ std::vector<cli::Verb> kubernetes_reading_verbs() {
     require.positionals = {requirement};
 
     auto ignore = cli::repeatable(cli::option("ignore-checks", "ID,...", "checks whose failure is a warning"));
+    auto report = cli::repeatable(
+        cli::option("report", "FORMAT=FILE,...", "write reports: " + base::join(report::format_names(), ", ")));
     auto health =
         verb("health", "check the health of a Kubernetes cluster",
              "Runs the checks of health on the objects of the API server, or of a dump, and prints each as "
@@ -109,9 +111,7 @@ std::vector<cli::Verb> kubernetes_reading_verbs() {
              "a check fails.",
              {{"kmm-upgrade health", "the current cluster"},
               {"kmm-upgrade health -f dump.json -o json", "a dump, for a script"}},
-             kubernetes_options() + std::vector<cli::Option>{ignore}, run_health);
-    auto report = cli::repeatable(
-        cli::option("report", "FORMAT=FILE,...", "write reports: " + base::join(report::format_names(), ", ")));
+             kubernetes_options() + std::vector<cli::Option>{ignore, report}, run_health);
     const auto from = option("from", "DIR", "with --switch binaries: their directory on the nodes");
     const auto preflight =
         option("ignore-preflight-errors", "NAMES", "checks of kubeadm on the nodes whose failure is a warning");
