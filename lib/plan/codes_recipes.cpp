@@ -85,9 +85,11 @@ constexpr std::array k_recipe_texts{
              "Numbers of values files are float64: 1000000 prints as 1e+06.",
              "write int64 before it, or quote the number in the values"},
     CodeText{"hook-not-run", "finding", "a hook of Helm is left out of a recipe, or runs at another place",
-             "Hooks of pre-install and post-install are applied and awaited with their state, by each rollout. Those "
-             "of upgrades, rollbacks and removals alone are not. One of post-install and pre-upgrade runs after the "
-             "objects, and one of pre-install and post-upgrade before them, in an upgrade too.",
+             "Hooks of pre-install and post-install are applied and awaited with their state, Jobs and Pods of them "
+             "once in the first rollout, and in later ones if they are hooks of upgrades too. Those of upgrades, "
+             "rollbacks and removals alone are not. One of pre-install and post-install runs before the objects. One "
+             "of post-install and pre-upgrade runs after the objects, and one of pre-install and post-upgrade before "
+             "them, in an upgrade too.",
              "add pre-install or post-install to helm.sh/hook, or do its work by hand"},
     CodeText{"kernel-dependent", "finding", "an object differs by kernel and is made for one alone",
              "It has no annotation specialresource.openshift.io/kernel-affine.",

@@ -335,6 +335,13 @@ private:
                 return std::find(events.begin(), events.end(), event) != events.end();
             };
             const bool is_early = has("pre-install"), is_late = has("post-install");
+            if (is_early && is_late && (hook.kind == "Job" || hook.kind == "Pod")) {
+                warn("hook-not-run",
+                     fmt::format("{} {} is a hook of {}, and a rollout runs it once, before the objects", hook.kind,
+                                 hook.name, base::join(events, ", ")),
+                     place_of(hook), "give the work after the objects to a hook with another name");
+                continue;
+            }
             if (is_early || is_late) {
                 const bool is_moved =
                     is_early != is_late && (is_early ? has("post-upgrade") && !has("pre-upgrade")

@@ -168,7 +168,7 @@ private:
             const std::string name = tag.get_string({"name"});
             if (const Node* versions = tag.find_path({"annotations", "io.openshift.build.versions"})) {
                 const std::string system = build_version(versions->text(), "machine-os");
-                if (!system.empty()) { made.os_version = system; }
+                if (!system.empty()) { (system.starts_with("10.") ? made.os_version_10 : made.os_version) = system; }
             }
             if (name != k_toolkit && !name.starts_with("driver-toolkit-")) { continue; }
             const Node* from = tag.find_path({"from", "name"});

@@ -20,8 +20,9 @@ struct ListedToolkit {
 /// image-references, with release-metadata beside it, or `oc adm release info -o json`.
 struct Payload {
     std::string version;
-    std::string image;       ///< of the release itself; "" not known
-    std::string os_version;  ///< "417.94.202410211619-0"; "" not known
+    std::string image;          ///< of the release itself; "" not known
+    std::string os_version;     ///< "417.94.202410211619-0"; "" not known
+    std::string os_version_10;  ///< of its second system, "10.1.20260101-0"; "" not known
     std::vector<ListedToolkit> toolkits;
     bool has_references = false;  ///< false: release-metadata alone
     Position place;

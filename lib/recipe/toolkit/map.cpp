@@ -252,7 +252,6 @@ private:
     }
 
     void add_payload(const Payload& payload) {
-        const std::string system = plan::parse_os_image(payload.os_version, false).os;
         const std::size_t index = static_cast<std::size_t>(&payload - payloads_.data());
         for (const auto& listed : payload.toolkits) {
             const auto reference = pinned(listed.image, listed.place);
@@ -260,6 +259,10 @@ private:
             const std::string digest = reference->digest->to_string();
             listed_.insert(digest);
             auto kernels = known_[digest];
+            const bool is_second = listed.tag == "driver-toolkit-10" && !payload.os_version_10.empty();
+            const std::string& os_version =
+                is_second || payload.os_version.empty() ? payload.os_version_10 : payload.os_version;
+            const std::string system = plan::parse_os_image(os_version, false).os;
             std::optional<KnownImage> of_system;
             for (const ImageKernels* labels : systems_[index]) {
                 const bool is_ten = listed.tag == "driver-toolkit-10";
@@ -291,7 +294,7 @@ private:
                 if (!known.rt_kernel.empty() && !agrees(payload, key + " rt", known.rt_kernel, known.kernels->place)) {
                     continue;
                 }
-                add(known, listed.image, payload.version, payload.os_version);
+                add(known, listed.image, payload.version, os_version);
                 map_.releases.push_back(
                     {payload.image, payload.version, listed.image, known.kernel, known.rt_kernel, known.os_version});
             }

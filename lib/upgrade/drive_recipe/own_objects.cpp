@@ -113,13 +113,13 @@ bool is_hook_of(const Node& object, bool is_upgrade) {
     return false;
 }
 
-/// Whether Helm would delete what an earlier release left of this hook: by default, and with the policies
-/// before-hook-creation and hook-succeeded.
-bool is_hook_made_again(const Node& object) {
+/// Whether Helm would delete what an earlier release left of this hook: by default, with the policy
+/// before-hook-creation, and with that of how it has ended.
+bool is_hook_made_again(const Node& object, std::string_view policy_of_end = "hook-succeeded") {
     if (!is_task_hook(object)) return false;
     const auto policy = cluster::annotation_of(object, "helm.sh/hook-delete-policy");
     return policy.empty() || policy.find("before-hook-creation") != std::string::npos ||
-           policy.find("hook-succeeded") != std::string::npos;
+           policy.find(policy_of_end) != std::string::npos;
 }
 
 /// Whether the API server keeps a field from being changed: in its words of a Job, and of a Pod.
@@ -128,10 +128,21 @@ bool is_about_fixed_field(const Error& error) {
                                           error.message().find("may not change fields") != std::string::npos);
 }
 
-bool is_complete(const Node& live) {
-    const auto* complete = cluster::condition_of(live, "Complete");
-    return (complete != nullptr && complete->get_string({"status"}) == "True") ||
-           live.get_string({"status", "phase"}) == "Succeeded";
+/// Of a Job or Pod.
+bool has_failed(const Node& live) {
+    const auto* failed = cluster::condition_of(live, "Failed");
+    return (failed != nullptr && failed->get_string({"status"}) == "True") ||
+           live.get_string({"status", "phase"}) == "Failed";
+}
+
+void each_named(const Release& release, const std::string& kind, const std::string& name,
+                const std::function<void(const Node& object)>& visit) {
+    const auto look = [&](const ReleaseObject& one) {
+        if (one.object.get_string({"kind"}) == kind && one.object.get_string({"metadata", "name"}) == name)
+            visit(one.object);
+    };
+    for (const auto& state : release.states) std::for_each(state.objects.begin(), state.objects.end(), look);
+    std::for_each(release.kept.begin(), release.kept.end(), look);
 }
 
 kube::Key key_of(const Node& object) {
@@ -139,6 +150,10 @@ kube::Key key_of(const Node& object) {
 }
 
 }  // namespace
+
+bool is_passed_over(const Node& object, const HookRun& hooks) {
+    return hooks.is_upgrade && is_task_hook(object) && !is_hook_of(object, true);
+}
 
 std::string_view to_string(Change change) noexcept {
     switch (change) {
@@ -161,20 +176,38 @@ OwnObjects::OwnObjects(kube::Client& client, Objects& objects, sys::Clock& clock
 
 OwnObjects::Theirs OwnObjects::theirs(const Node& object, const kube::Resource& resource) const {
     const auto id = id_of(object);
+    Theirs found;
     for (const auto& other : others_) {
-        // Releases have objects as they were rendered, some without their namespace.
-        for (const auto& each : {id, upgrade::recipe::ObjectId{id.group, id.kind, "", id.name}}) {
-            const auto* found = other.find(each);
-            if (found == nullptr) continue;
-            if (auto there = placed(found->object, resource); id_of(there) == id) return {&other, std::move(there)};
-        }
+        // Releases have objects as they were rendered: without their namespace, or with one that their kind has not.
+        each_named(other, id.kind, id.name, [&](const Node& one) {
+            auto there = placed(one, resource);
+            if (found.release == nullptr && id_of(there) == id) found = {&other, std::move(there)};
+        });
+        if (found.release != nullptr) break;
     }
-    return {};
+    return found;
+}
+
+void OwnObjects::leave_those_of(const Release& stays, std::vector<ReleaseObject>& objects) {
+    const auto live_uid = [&](const Node& object) {
+        const auto resource = objects_.resource_of(object);
+        const auto live = resource ? objects_.find(*resource, placed(object, *resource)) : std::nullopt;
+        return live ? live->get_string({"metadata", "uid"}) : std::string();
+    };
+    std::erase_if(objects, [&](const ReleaseObject& one) {
+        const auto id = id_of(one.object);
+        std::vector<std::string> same_name;
+        each_named(stays, id.kind, id.name, [&](const Node& other) { same_name.push_back(live_uid(other)); });
+        if (same_name.empty()) return false;
+        const auto uid = live_uid(one.object);
+        return !uid.empty() && std::find(same_name.begin(), same_name.end(), uid) != same_name.end();
+    });
 }
 
 Change OwnObjects::apply(const kube::Resource& resource, const Node& object, kube::Force force, kube::DryRun dry_run,
                          std::string& wait, const HookRun& hooks) {
     wait.clear();
+    if (is_passed_over(object, hooks)) return Change::none;
     const auto before = objects_.find(resource, object);
     if (before && !before->get_string({"metadata", "deletionTimestamp"}).empty()) {
         wait = object_text(object) + " is being deleted" + deletion_obstacle(*before);
@@ -215,7 +248,9 @@ Change OwnObjects::apply(const kube::Resource& resource, const Node& object, kub
                                 "would not run again",
                                 object_text(object)))
             .hint("delete it, or add before-hook-creation to its helm.sh/hook-delete-policy");
-    if (is_left && dry_run == kube::DryRun::no) return make_again();
+    const bool is_to_be_tried_again =
+        is_run && before && has_failed(*before) && is_hook_made_again(object, "hook-failed");
+    if ((is_left || is_to_be_tried_again) && dry_run == kube::DryRun::no) return make_again();
     auto wanted = owner.empty() ? object : with_entry(object, "labels", k_label_recipe, owner);
     if (is_run) wanted = with_entry(std::move(wanted), "annotations", k_annotation_hook_run, hooks.rollout);
     Node after;
@@ -224,7 +259,6 @@ Change OwnObjects::apply(const kube::Resource& resource, const Node& object, kub
     } catch (const Error& error) {
         if (!before || !is_hook_made_again(object) || !is_about_fixed_field(error)) throw;
         if (owner != recipe_ && !is_left) throw;
-        if (hooks.is_upgrade && !is_run && is_complete(*before)) return Change::none;
         return make_again();
     }
     if (!before) return Change::create;

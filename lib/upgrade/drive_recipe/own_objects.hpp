@@ -30,6 +30,9 @@ struct HookRun {
     bool is_upgrade = false;  ///< hooks of upgrades are run, else those of installations
 };
 
+/// A Job or Pod that is a hook of installations alone is neither applied nor waited for in an upgrade, as with Helm.
+[[nodiscard]] bool is_passed_over(const value::Node& object, const HookRun& hooks);
+
 /// The references must outlive it.
 class OwnObjects {
 public:
@@ -40,11 +43,11 @@ public:
     /// Applies the object, server-side, with the label where nothing of that name was there before. An object that is
     /// being deleted is "being deleted" for `wait`, which the caller tries again. So is a Job or Pod of this recipe
     /// that is a hook of Helm and has a changed field that the API server keeps: it is deleted first. So is, once for
-    /// each rollout, a Job or Pod that is a hook of `hooks`, of this recipe or of none. A hook of installations alone
-    /// that is complete stays as it is in an upgrade. Errors: those of Objects::apply, "field-conflict" names the other
-    /// manager; locked "hook-exists" for a hook to be run whose delete policy keeps it; locked "object-shared" for an
-    /// object of another recipe that has it in another form, or whose releases are not among `others`. Forced, an
-    /// object of the latter becomes this recipe's.
+    /// each rollout and after it has failed, a Job or Pod that is a hook of `hooks`, of this recipe or of none. What is
+    /// passed over stays as it is. Errors: those of Objects::apply, "field-conflict" names the other manager; locked
+    /// "hook-exists" for a hook to be run whose delete policy keeps it; locked "object-shared" for an object of another
+    /// recipe that has it in another form, or whose releases are not among `others`. Forced, an object of the latter
+    /// becomes this recipe's.
     [[nodiscard]] Change apply(const kube::Resource& resource, const value::Node& object, kube::Force force,
                                kube::DryRun dry_run, std::string& wait, const HookRun& hooks = {});
     /// Deletes those of `objects` that have the label, in that order, with what they own, and waits until they are
@@ -52,6 +55,9 @@ public:
     /// for one that would take objects of others along; unhealthy "not-verified" for what is still there at `deadline`;
     /// those of the API server. Throws Leave.
     [[nodiscard]] Removed remove(const std::vector<upgrade::recipe::ReleaseObject>& objects, const Deadline& deadline);
+    /// Takes those out of `objects` that `stays` has in another namespace or group: a kind without namespaces may be
+    /// rendered with one, and two groups may serve the same object.
+    void leave_those_of(const upgrade::recipe::Release& stays, std::vector<upgrade::recipe::ReleaseObject>& objects);
     /// Objects of the kinds of `release` that have the label: what a removal has left. One list for each kind.
     [[nodiscard]] std::vector<std::string> labelled(const upgrade::recipe::Release& release);
 

@@ -34,12 +34,13 @@ std::string condition(const Node& object, std::string_view type, std::string* me
 }
 
 Error gate_failed(const Node& object, const std::string& how) {
+    const auto kind = object.get_string({"kind"}), space = object.get_string({"metadata", "namespace"});
+    const auto named = fmt::format("{} {}{}", base::to_lower(kind), object.get_string({"metadata", "name"}),
+                                   space.empty() ? "" : " -n " + space);
+    const bool is_task = kind == "Job" || kind == "Pod";
     return Error(Exit::unhealthy, "gate-failed", fmt::format("{} {}", object_text(object), how))
-        .hint(fmt::format("kubectl describe {} {}{}; correct it, then kmm-upgrade resume",
-                          base::to_lower(object.get_string({"kind"})), object.get_string({"metadata", "name"}),
-                          object.get_string({"metadata", "namespace"}).empty()
-                              ? ""
-                              : " -n " + object.get_string({"metadata", "namespace"})));
+        .hint(fmt::format("kubectl describe {}; {}, then kmm-upgrade resume", named,
+                          is_task ? fmt::format("correct the cause and kubectl delete {}", named) : "correct it"));
 }
 
 std::int64_t build_number(const Node& build) {

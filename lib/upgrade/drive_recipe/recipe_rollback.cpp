@@ -78,6 +78,7 @@ Done RecipeActor::roll_back(const std::string& member, const std::string& name, 
         done.facts = facts(before);
         return done;
     }
+    const HookRun rolled_back_hooks{"", subject_.previous != 0};
     const auto* previous = loaded().releases.previous(subject_);
     building_ = previous;
     const auto* old = previous == nullptr ? nullptr : previous->find(name);
@@ -93,7 +94,8 @@ Done RecipeActor::roll_back(const std::string& member, const std::string& name, 
         if (moved != nullptr) wanted.push_back(*moved);
         else gone.push_back(*one);
     }
-    done = apply(wanted, {}, deadline);
+    if (previous != nullptr) loaded().own.leave_those_of(*previous, gone);
+    done = apply(wanted, rolled_back_hooks, deadline);
     const auto removed = loaded().own.remove(gone, deadline);
     static_cast<void>(await_gates(wanted, deadline));
     const auto keeps_label = [&](const Release& release) {
@@ -114,7 +116,7 @@ Done RecipeActor::roll_back(const std::string& member, const std::string& name, 
 void RecipeActor::bring_back(const Release& previous, const Deadline& deadline) {
     for (const auto& state : previous.states) {
         if (loaded().releases.now.find(state.name) != nullptr) continue;
-        static_cast<void>(apply(state.objects, {}, deadline));
+        static_cast<void>(apply(state.objects, HookRun{"", true}, deadline));
         static_cast<void>(await_gates(state.objects, deadline));
         if (!state.label.empty()) static_cast<void>(label_nodes(state));
     }

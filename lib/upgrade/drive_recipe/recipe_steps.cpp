@@ -105,7 +105,7 @@ std::vector<std::string> RecipeActor::await_gates(const std::vector<ReleaseObjec
 }
 
 std::string RecipeActor::gate_problem(const ReleaseObject& one) {
-    if (one.on_demand) return "";
+    if (one.on_demand || is_passed_over(one.object, own_hooks())) return "";
     const auto problem = gates_.problem(one);
     const auto vendor = problem.empty() ? std::string() : driver_vendor(one.object);
     const auto missing = problem.empty() ? std::string() : gates_.image_problem(one);
@@ -139,8 +139,9 @@ std::string RecipeActor::gate_problem(const ReleaseObject& one) {
 
 Done RecipeActor::gate(const State& state, const Deadline& deadline) {
     const auto idle = await_gates(state.objects, deadline);
-    const auto waited = std::count_if(state.objects.begin(), state.objects.end(), [](const ReleaseObject& one) {
-        return !one.on_demand && (is_gated(one.object) || !log_pattern(one.object).empty());
+    const auto waited = std::count_if(state.objects.begin(), state.objects.end(), [&](const ReleaseObject& one) {
+        return !one.on_demand && !is_passed_over(one.object, own_hooks()) &&
+               (is_gated(one.object) || !log_pattern(one.object).empty());
     });
     Done done;
     done.message = waited == 0 ? "applied, no object is waited for"
@@ -195,6 +196,7 @@ Done RecipeActor::prune(const Deadline& deadline) {
     auto& now = loaded().releases.now;
     auto left = upgrade::recipe::leftovers(loaded().releases.all, now,
                                            needed_kernels(client_, subject_, loaded().releases.all));
+    loaded().own.leave_those_of(now, left.obsolete);
     // What stays belongs to this release from now on: its removal takes it away.
     now.kept = left.kept;
     store_.put(now);

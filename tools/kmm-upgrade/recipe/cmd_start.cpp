@@ -402,7 +402,8 @@ Exit run_start_recipe(const cli::Args& args, cli::Context& context) {
     const auto nodes =
         is_downgrade ? drive::driver_nodes(client, objects, judged) : std::vector<upgrade::recipe::DriverNode>();
     if (dry) {
-        const auto left = upgrade::recipe::leftovers(all, release, drive::needed_kernels(client, request.subject, all));
+        auto left = upgrade::recipe::leftovers(all, release, drive::needed_kernels(client, request.subject, all));
+        own.leave_those_of(release, left.obsolete);
         write_rehearsal_metrics(access, name, left);
         print_plan(context, release, previous, judged, nodes, left, request);
         return Exit::ok;

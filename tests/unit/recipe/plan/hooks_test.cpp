@@ -40,6 +40,9 @@ TEST_CASE("hooks that no rollout runs are named") {
                       config_map("h4", "{}", "    helm.sh/hook: post-install,pre-upgrade\n") + "---\n" +
                       config_map("h5", "{}", "    helm.sh/hook: pre-install,post-upgrade\n") + "---\n" +
                       config_map("h6", "{}", "    helm.sh/hook: post-install,pre-upgrade,post-upgrade\n") + "---\n" +
+                      config_map("h7", "{}", "    helm.sh/hook: pre-install,post-install\n") + "---\n" +
+                      "apiVersion: batch/v1\nkind: Job\nmetadata: {name: h8, annotations: {helm.sh/hook: "
+                      "'pre-install, post-install'}}\n---\n" +
                       config_map("a")}};
     const auto findings = one.render().findings;
     std::vector<std::string> texts;
@@ -50,7 +53,9 @@ TEST_CASE("hooks that no rollout runs are named") {
                                             "ConfigMap h4 is a hook of post-install, pre-upgrade, and a rollout over "
                                             "an earlier release runs it after the objects",
                                             "ConfigMap h5 is a hook of pre-install, post-upgrade, and a rollout over "
-                                            "an earlier release runs it before the objects"});
+                                            "an earlier release runs it before the objects",
+                                            "Job h8 is a hook of pre-install, post-install, and a rollout runs it "
+                                            "once, before the objects"});
 }
 
 TEST_CASE("behaviour 14: hooks have no kernel, and a Pod of a hook is made") {

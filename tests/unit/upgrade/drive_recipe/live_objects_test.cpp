@@ -420,7 +420,7 @@ TEST_CASE("a hook runs once for each rollout, as Helm runs it") {
     CHECK(server.own.apply(k_jobs, job(both, ""), kube::Force::no, kube::DryRun::no, wait, upgrade) == Change::create);
 }
 
-TEST_CASE("a complete hook of an installation alone is not run again by an upgrade that changes it") {
+TEST_CASE("a hook of an installation alone is not run by an upgrade, whatever became of it") {
     Server server;
     const auto job = [](const std::string& status) { return fixed_job("helm.sh/hook: pre-install", status); };
     std::string wait;
@@ -431,8 +431,53 @@ TEST_CASE("a complete hook of an installation alone is not run again by an upgra
     };
     const std::string complete = "conditions: [{type: Complete, status: 'True'}]";
     CHECK(applied(complete, {"run-b", true}) == "unchanged");
-    CHECK(applied("conditions: [{type: Failed, status: 'True'}]", {"run-b", true}) == "again");
+    CHECK(applied("conditions: [{type: Failed, status: 'True'}]", {"run-b", true}) == "unchanged");
     CHECK(applied(complete, {"run-b", false}) == "again");
+    server.replies.clear();
+    server.requests.clear();
+    CHECK(server.own.apply(k_jobs, job(""), kube::Force::no, kube::DryRun::no, wait, {"", true}) == Change::none);
+    CHECK(server.requests.empty());
+}
+
+TEST_CASE("a hook that has failed is run again by the next try, unless its policy keeps it") {
+    Server server;
+    const std::string path = "/apis/batch/v1/namespaces/demo/jobs/move";
+    std::string wait;
+    const auto applied = [&](const std::string& policy, const std::string& condition) {
+        const auto job = json(
+            "{apiVersion: batch/v1, kind: Job, metadata: {name: move, namespace: demo, uid: u1, labels: "
+            "{kmmtools.dev/recipe: demo}, annotations: {kmmtools.dev/hook-run: run-a, helm.sh/hook: pre-install" +
+            policy + "}}, status: {conditions: [{type: " + condition + ", status: 'True'}]}}");
+        server.replies[path] = value::to_json(job);
+        const auto change = server.own.apply(k_jobs, job, kube::Force::no, kube::DryRun::no, wait, {"run-a", false});
+        return std::string(wait.empty() ? to_string(change) : "again");
+    };
+    CHECK(applied("", "Failed") == "again");
+    CHECK(applied(", helm.sh/hook-delete-policy: hook-failed", "Failed") == "again");
+    CHECK(applied(", helm.sh/hook-delete-policy: hook-succeeded", "Failed") == "unchanged");
+    CHECK(applied("", "Complete") == "unchanged");
+    CHECK(applied("", "Suspended") == "unchanged");
+}
+
+TEST_CASE("an object is not obsolete that the release has in another namespace or group") {
+    Server server;
+    server.replies["/apis/x.test/v1"] = "{resources: [{name: roles, kind: Role, namespaced: false}]}";
+    server.replies["/apis/y.test/v1"] =
+        "{resources: [{name: roles, kind: Role, namespaced: false}, {name: parts, kind: Part, namespaced: true}]}";
+    for (const auto* group : {"x.test", "y.test"})
+        server.replies[fmt::format("/apis/{}/v1/roles/a", group)] = "{metadata: {name: a, uid: u1}}";
+    server.replies["/apis/y.test/v1/namespaces/b/parts/a"] = "{metadata: {name: a, uid: u2}}";
+    server.replies["/apis/y.test/v1/namespaces/c/parts/a"] = "{metadata: {name: a, uid: u3}}";
+    const auto object = [](const std::string& group, const std::string& kind, const std::string& space) {
+        return rc::ReleaseObject{"", json("{apiVersion: " + group + "/v1, kind: " + kind +
+                                          ", metadata: {name: a, namespace: " + space + "}}")};
+    };
+    rc::Release stays;
+    stays.kept = {object("x.test", "Role", "c"), object("y.test", "Part", "c")};
+    std::vector objects{object("x.test", "Role", "b"), object("y.test", "Role", "b"), object("y.test", "Part", "b")};
+    server.own.leave_those_of(stays, objects);
+    REQUIRE(objects.size() == 1);
+    CHECK(object_text(objects.front().object) == "Part b/a");
 }
 
 TEST_CASE("an object whose version the API server serves no more is removed in another version, and not forgotten") {
