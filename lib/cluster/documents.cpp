@@ -178,9 +178,23 @@ bool may_hold_objects(std::string_view front) {
     return is_empty;
 }
 
+/// Where a text that may hold objects of KMM names it. Templates, indexes of charts and the like have its name in other
+/// texts, too.
+enum class KmmNamed { anywhere, as_group };
+
+bool names_kmm(std::string_view text, KmmNamed where) {
+    constexpr std::string_view k_name = "kmm", k_version = "apiVersion";
+    if (where == KmmNamed::anywhere) { return text.find(k_name) != std::string_view::npos; }
+    for (auto at = text.find(k_version); at != std::string_view::npos; at = text.find(k_version, at + 1)) {
+        const auto rest = text.substr(at);
+        if (rest.substr(0, rest.find_first_of(",\n")).find(k_name) != std::string_view::npos) { return true; }
+    }
+    return false;
+}
+
 /// Whether a text that cannot be read may be meant to hold objects of KMM, Nodes or a dump with some.
-bool may_be_meant(std::string_view text) {
-    if (text.find("kmm") != std::string_view::npos) { return true; }
+bool may_be_meant(std::string_view text, KmmNamed where) {
+    if (names_kmm(text, where)) { return true; }
     constexpr std::string_view k_kind = "kind";
     for (auto at = text.find(k_kind); at != std::string_view::npos; at = text.find(k_kind, at + 1)) {
         auto rest = text.substr(at + k_kind.size());
@@ -297,11 +311,14 @@ private:
         const auto is_either = [&](const Diagnostic& one) { return one.is_of_no_object || is_syntax(one); };
         if (std::none_of(first, diagnostics_.end(), is_either)) { return; }
         const auto text = TextSource(file).whole();
-        if (!text || (may_be_meant(*text) && !is_of_others(*text, file))) { return; }
+        if (!text) { return; }
         const bool is_template = text->find("{{") != std::string::npos || text->find("{%") != std::string::npos;
+        const bool has_no_object =
+            std::any_of(first, diagnostics_.end(), [](auto& one) { return one.is_of_no_object; });
+        const auto where = is_template || has_no_object ? KmmNamed::as_group : KmmNamed::anywhere;
+        if (may_be_meant(*text, where) && !is_of_others(*text, file)) { return; }
         // Tags and numbers that other programs read stand in no object.
-        const bool is_setting = std::any_of(first, diagnostics_.end(), [](auto& one) { return one.is_of_no_object; }) &&
-                                !has_kind(*text);
+        const bool is_setting = has_no_object && !has_kind(*text);
         // kubectl takes the last of two members: that is for those who read the object.
         const auto is_double = [](const Diagnostic& one) { return one.code == "duplicate-key"; };
         diagnostics_.erase(std::remove_if(first, diagnostics_.end(), is_double), diagnostics_.end());
