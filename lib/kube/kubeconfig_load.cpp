@@ -131,8 +131,8 @@ ExecPlugin read_exec(const EntryReader& user) {
     return plugin;
 }
 
-/// The token of users[].user.auth-provider: of the providers that client-go had, it has kept oidc, whose token stands in
-/// the kubeconfig. kubectl replaces an expired one there.
+/// The token of users[].user.auth-provider: of the providers that client-go had it has kept oidc, whose token stands
+/// in the kubeconfig. kubectl replaces an expired one there.
 std::string provider_token(const EntryReader& user) {
     const EntryReader provider(*user.mapping("auth-provider"), user.file());
     if (provider.text("name") != "oidc") {

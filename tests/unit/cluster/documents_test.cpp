@@ -114,7 +114,8 @@ TEST_SUITE("cluster::unit") {
             read(dir);
             CHECK(objects.operator_configs.size() == 1);
             write(dir + "/mkdocs.yml",
-                  "healthProbeBindAddress: :8081\nmetricsBindAddress: :8080\nleaderElection: {resourceID: a.example}\n");
+                  "healthProbeBindAddress: :8081\nmetricsBindAddress: :8080\n"
+                  "leaderElection: {resourceID: a.example}\n");
             read(dir);
             CHECK(objects.operator_configs.empty());
             CHECK_FALSE(has_errors(diagnostics));
