@@ -38,6 +38,11 @@ bool is_operator_config(const value::Node& root) {
         return std::find(list.begin(), list.end(), member.key) != list.end();
     };
     const auto& members = root.members();
+    // Other operators made with Kubebuilder have such a file, too.
+    const bool has_others_key =
+        std::any_of(members.begin(), members.end(), [&](const auto& member) { return !is_key(keys, member); });
+    const std::string elected = root.get_string({"leaderElection", "resourceID"});
+    if (has_others_key && !elected.empty() && elected.find("kmm") == std::string::npos) { return false; }
     const value::Node* worker = root.find("worker");
     const bool has_worker =
         worker != nullptr &&

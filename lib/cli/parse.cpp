@@ -173,6 +173,18 @@ Error unknown_option(const Program& program, const Verb* verb, const std::string
     return std::move(error).hint(fmt::format("{}{} --help lists the options", program.name, subject));
 }
 
+/// A name as kubectl get -o name prints it is as good as the bare one: neither Nodes nor Namespaces have such names.
+std::string bare_name(std::string_view placeholder, std::string text) {
+    struct Prefix {
+        std::string_view placeholder, text;
+    };
+    static constexpr std::array k_prefixes{Prefix{"NODE", "node/"}, Prefix{"NODE", "nodes/"},
+                                           Prefix{"MODULE", "module.kmm.sigs.x-k8s.io/"}};
+    for (const auto& prefix : k_prefixes)
+        if (prefix.placeholder == placeholder && text.starts_with(prefix.text)) return text.substr(prefix.text.size());
+    return text;
+}
+
 void assign_positionals(const Program& program, const Verb& verb, const std::vector<std::string>& given, Args& args) {
     std::size_t next = 0;
     for (const auto& positional : verb.positionals) {
@@ -184,7 +196,7 @@ void assign_positionals(const Program& program, const Verb& verb, const std::vec
         }
         auto& values = args.positional_values[positional.name];
         do {
-            values.push_back(given[next++]);
+            values.push_back(bare_name(positional.name, given[next++]));
         } while (positional.repeatable && next < given.size());
     }
     if (next < given.size()) {
@@ -216,7 +228,9 @@ void resolve_option(const Option& option, const RawArgs& raw, const std::vector<
         for (const auto& text : given->second) {
             if (!option.value_name.empty()) check_value(option, text, fmt::format("option --{}", option.name));
         }
-        return put(given->second, "option");
+        auto values = given->second;
+        for (auto& text : values) text = bare_name(option.value_name, std::move(text));
+        return put(std::move(values), "option");
     }
     if (!option.environment.empty()) {
         const auto text = surroundings.environment(option.environment).value_or("");

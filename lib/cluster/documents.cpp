@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
@@ -20,6 +19,7 @@
 #include "base/join_some.hpp"
 #include "base/text.hpp"
 #include "cluster/directory_store.hpp"
+#include "cluster/foreign_text.hpp"
 #include "cluster/kustomize.hpp"
 #include "cluster/text_source.hpp"
 #include "sys/two_threads.hpp"
@@ -141,82 +141,6 @@ std::optional<std::string> chart_of(const std::set<std::string>& charts, std::st
     return std::nullopt;
 }
 
-/// False for the beginning of a text that has no object in it: no document has a member kind, apiVersion or items of
-/// its own. Operator configurations have neither.
-bool may_hold_objects(std::string_view front) {
-    static constexpr std::string_view k_members[] = {
-        "kind", "apiVersion", "items", "healthProbeBindAddress", "worker", "leaderElection", "webhookPort", "job"};
-    constexpr std::size_t k_front_max = std::size_t{1} << 14U;  // of a longer text not all is seen
-    if (front.size() >= k_front_max) { return true; }
-    const auto trimmed = base::trim(front);
-    if (trimmed.empty()) { return true; }
-    if (trimmed.front() == '{' || trimmed.front() == '[') {
-        return trimmed.find("kind") != std::string_view::npos || trimmed.find("apiVersion") != std::string_view::npos;
-    }
-    bool is_empty = true;
-    std::optional<std::size_t> own;  // where members of the document stand, of a list those of its items
-    for (const auto line : base::split(front, '\n')) {
-        auto text = base::trim(line);
-        if (text.empty() || text.front() == '#' || text.front() == '%') { continue; }
-        if (text.starts_with("---")) {
-            if (text.size() > 3) { return true; }
-            own.reset();
-            continue;
-        }
-        is_empty = false;
-        const bool is_item = text.starts_with("- ");
-        if (is_item && !own) { text = base::trim(text.substr(2)); }
-        if (text.empty() || text.front() == '{') { return true; }
-        const auto column = static_cast<std::size_t>(text.data() - line.data());
-        if (!own) { own = column; }
-        if (text.front() == '"' || text.front() == '\'') { text.remove_prefix(1); }
-        if (column == *own && std::any_of(std::begin(k_members), std::end(k_members),
-                                          [&](auto key) { return text.starts_with(key); })) {
-            return true;
-        }
-    }
-    return is_empty;
-}
-
-/// Whether a text that cannot be read may be meant to hold objects of KMM, Nodes or a dump with some.
-bool may_be_meant(std::string_view text) {
-    if (text.find("kmm") != std::string_view::npos) { return true; }
-    constexpr std::string_view k_kind = "kind";
-    for (auto at = text.find(k_kind); at != std::string_view::npos; at = text.find(k_kind, at + 1)) {
-        auto rest = text.substr(at + k_kind.size());
-        rest.remove_prefix(std::min(rest.find_first_not_of("\"': \t"), rest.size()));
-        for (const std::string_view kind : {"Node", "NodeList", "List", "Module", "ModuleList"}) {
-            const auto after = rest.substr(std::min(kind.size(), rest.size()));
-            if (rest.starts_with(kind) && (after.empty() || after.find_first_of("\"', \t\r\n}") == 0)) { return true; }
-        }
-    }
-    return false;
-}
-
-/// Whether something has neither kind nor apiVersion, whatever stands deeper in it.
-bool is_of_others(const value::Node& node) {
-    return node.find("kind") == nullptr && node.find("apiVersion") == nullptr;
-}
-
-/// Whether each document of a text is so, or is a list of what is so: a dashboard of Grafana names metrics of KMM, and
-/// a catalog of operators its kinds.
-bool is_of_others(std::string_view text, const std::string& file) {
-    Diagnostics faults;
-    const auto documents = value::read_any(text, file, faults);
-    return faults.empty() && !documents.empty() &&
-           std::all_of(documents.begin(), documents.end(), [](const value::Document& document) {
-               const auto& items = document.root.items();
-               return document.root.is_mapping()
-                          ? is_of_others(document.root)
-                          : document.root.is_sequence() && std::all_of(items.begin(), items.end(), [](auto& item) {
-                                return !item.is_mapping() || is_of_others(item);
-                            });
-           });
-}
-
-/// Whether a document of a YAML text has a member kind.
-bool has_kind(std::string_view text) { return text.starts_with("kind:") || text.find("\nkind:") != text.npos; }
-
 class DocumentReader {
 public:
     DocumentReader(DocumentTarget& target, Diagnostics& diagnostics,
@@ -297,11 +221,14 @@ private:
         const auto is_either = [&](const Diagnostic& one) { return one.is_of_no_object || is_syntax(one); };
         if (std::none_of(first, diagnostics_.end(), is_either)) { return; }
         const auto text = TextSource(file).whole();
-        if (!text || (may_be_meant(*text) && !is_of_others(*text, file))) { return; }
+        if (!text) { return; }
         const bool is_template = text->find("{{") != std::string::npos || text->find("{%") != std::string::npos;
+        const bool has_no_object =
+            std::any_of(first, diagnostics_.end(), [](auto& one) { return one.is_of_no_object; });
+        const auto where = is_template || has_no_object ? KmmNamed::as_group : KmmNamed::anywhere;
+        if (may_be_meant(*text, where) && !is_of_others(*text, file)) { return; }
         // Tags and numbers that other programs read stand in no object.
-        const bool is_setting = std::any_of(first, diagnostics_.end(), [](auto& one) { return one.is_of_no_object; }) &&
-                                !has_kind(*text);
+        const bool is_setting = has_no_object && !has_kind(*text);
         // kubectl takes the last of two members: that is for those who read the object.
         const auto is_double = [](const Diagnostic& one) { return one.code == "duplicate-key"; };
         diagnostics_.erase(std::remove_if(first, diagnostics_.end(), is_double), diagnostics_.end());

@@ -131,6 +131,23 @@ ExecPlugin read_exec(const EntryReader& user) {
     return plugin;
 }
 
+/// The token of users[].user.auth-provider: of the providers that client-go had it has kept oidc, whose token stands
+/// in the kubeconfig. kubectl replaces an expired one there.
+std::string provider_token(const EntryReader& user) {
+    const EntryReader provider(*user.mapping("auth-provider"), user.file());
+    if (provider.text("name") != "oidc") {
+        throw user.fault("auth-provider",
+                         "expected exec in its place, found a way to log in that Kubernetes has given up");
+    }
+    const value::Node* config = provider.mapping("config");
+    std::string token = config == nullptr ? "" : EntryReader(*config, user.file()).text("id-token");
+    if (token.empty()) {
+        throw user.fault("auth-provider", "expected an id-token in config, found none")
+            .hint("kubectl version asks the provider for one and writes it there");
+    }
+    return token;
+}
+
 Impersonation read_impersonation(const EntryReader& user) {
     Impersonation result;
     result.user = user.text("as");
@@ -178,10 +195,10 @@ void read_user(const ConfigEntry& entry, Connection& connection) {
     }
     if (user.mapping("exec") != nullptr) { connection.exec = read_exec(user); }
     // As client-go has it: what is written down is used, and the program is not asked.
-    if (has_token || !connection.username.empty()) { connection.exec.reset(); }
+    const bool has_certificate = !connection.tls.client_certificate_pem.empty();
+    if (has_token || has_certificate || !connection.username.empty()) { connection.exec.reset(); }
     if (user.mapping("auth-provider") != nullptr && !connection.exec && !has_token) {
-        throw user.fault("auth-provider",
-                         "expected exec in its place, found a way to log in that Kubernetes has given up");
+        connection.token = provider_token(user);
     }
     connection.impersonation = read_impersonation(user);
 }

@@ -60,6 +60,15 @@ TEST_SUITE("cli::unit") {
         CHECK(parse({"show", "--", "-x"}).args.positional("NODE") == "-x");
     }
 
+    TEST_CASE("names may be written as kubectl get -o name prints them") {
+        CHECK(parse({"show", "node/a", "nodes/b", "c"}).args.positionals("NODE") == Tokens{"a", "b", "c"});
+        const auto why = parse({"why", "node/a", "module.kmm.sigs.x-k8s.io/foo"});
+        CHECK(why.args.positional("NODE") == "a");
+        CHECK(why.args.positional("MODULE") == "foo");
+        CHECK(parse({"why", "a", "node/foo"}).args.positional("MODULE") == "node/foo");
+        CHECK(parse({"show", "--file", "node/a"}).args.get("file") == "node/a");
+    }
+
     TEST_CASE("verbs of two words") {
         const auto command = parse({"start", "--to", "v2", "module", "drivers/hello"});
         CHECK(command.verb->name == "start module");

@@ -86,6 +86,7 @@ TEST_SUITE("cluster::unit") {
             for (const char* text : {"  kind: Node\n", "{\"kind\": \"Node\"}", "{kind: Node}", "-   kind: Node\n",
                                      "kind: Node\na: [", "{\"items\": [{\"kind\": \"Node\"", "kind: List\na: 1\na: 2\n",
                                      "apiVersion: kmm.sigs.x-k8s.io/v1beta1\nspec: {}\n", "x: kmm\n- a\n",
+                                     "apiVersion: kmm.sigs.x-k8s.io/v1beta1\n{{ if .x }}\nspec: [\n",
                                      "a: ["}) {
                 CAPTURE(text);
                 write(dir + "/mkdocs.yml", text);
@@ -98,6 +99,8 @@ TEST_SUITE("cluster::unit") {
                                      "{ // kmm\n}", "{\"a\": \"kmm\", \"b\": {\"kind\": \"Node\"}}",
                                      "{% if x %}\nkind: Pod\n",
                                      "kind: NodePolicy\na: {{ .List }}\n{{ end }}\n",
+                                     "apiVersion: v1\nentries: {kmm: [{apiVersion: v2, name: kmm}]}\n",
+                                     "apiVersion: v1\nkind: Service\nname: {{ include \"kmm\" . }}-kmm\nx: [\n",
                                      "kind: Pod\nname: {{ .name }}\n{{- if .x }}\n"}) {
                 CAPTURE(text);
                 write(dir + "/mkdocs.yml", text);
@@ -110,6 +113,12 @@ TEST_SUITE("cluster::unit") {
             write(dir + "/mkdocs.yml", "webhookPort: 9443\n");
             read(dir);
             CHECK(objects.operator_configs.size() == 1);
+            write(dir + "/mkdocs.yml",
+                  "healthProbeBindAddress: :8081\nmetricsBindAddress: :8080\n"
+                  "leaderElection: {resourceID: a.example}\n");
+            read(dir);
+            CHECK(objects.operator_configs.empty());
+            CHECK_FALSE(has_errors(diagnostics));
         }
     }
 

@@ -214,6 +214,8 @@ TEST_CASE("kubeconfig: faults, each with its place and what was expected") {
          "as: expected a user beside as-uid, as-groups and as-user-extra, found none"},
         {config(k_server, "auth-provider: {name: gcp}"), "bad-kubeconfig", ":9:25",
          "auth-provider: expected exec in its place, found a way to log in that Kubernetes has given up"},
+        {config(k_server, "auth-provider: {name: oidc, config: {refresh-token: r}}"), "bad-kubeconfig", ":9:25",
+         "auth-provider: expected an id-token in config, found none"},
         {config(k_server, "exec: {command: x, apiVersion: client.authentication.k8s.io/v1alpha1}"), "bad-kubeconfig",
          ":9:41",
          "apiVersion: expected client.authentication.k8s.io/v1 or client.authentication.k8s.io/v1beta1, found "
@@ -278,6 +280,13 @@ TEST_CASE("kubeconfig: as with kubectl, credentials are not for http") {
     CHECK_FALSE(sent.is_withheld);
 }
 
+TEST_CASE("kubeconfig: the token that kubectl keeps for an OpenID Connect provider") {
+    Home home;
+    const std::string user = "auth-provider: {name: oidc, config: {client-id: c, id-token: t, refresh-token: r}}";
+    CHECK(load_connection(home.of(home.put("config", config(k_server, user)))).token == "t");
+    CHECK(load_connection(home.of(home.put("both", config(k_server, "token: own, " + user)))).token == "own");
+}
+
 TEST_CASE("kubeconfig: names that are not there") {
     Home home;
     CHECK(error_of([&] { return load_connection(home.of(home.dir.path() + "/absent")); }).code() ==
@@ -304,7 +313,8 @@ TEST_CASE("kubeconfig: an exec plugin as it is written") {
     CHECK(found.exec->interactive == Interactive::if_available);
     CHECK(found.exec->install_hint == "get it");
     CHECK(found.exec->provide_cluster_info);
-    for (const std::string written : {"token: t", "tokenFile: tok", "username: u, password: p"}) {
+    for (const std::string written : {"token: t", "tokenFile: tok", "username: u, password: p",
+                                      "client-certificate-data: YQ==, client-key-data: YQ=="}) {
         CAPTURE(written);
         const std::string both = home.put(
             "both",

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cluster/foreign_text.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <optional>
+
+#include "base/text.hpp"
+#include "value/reader.hpp"
+
+namespace kmm::cluster {
+
+namespace {
+
+bool names_kmm(std::string_view text, KmmNamed where) {
+    constexpr std::string_view k_name = "kmm", k_version = "apiVersion";
+    if (where == KmmNamed::anywhere) { return text.find(k_name) != std::string_view::npos; }
+    for (auto at = text.find(k_version); at != std::string_view::npos; at = text.find(k_version, at + 1)) {
+        const auto rest = text.substr(at);
+        if (rest.substr(0, rest.find_first_of(",\n")).find(k_name) != std::string_view::npos) { return true; }
+    }
+    return false;
+}
+
+/// Whether something has neither kind nor apiVersion, whatever stands deeper in it.
+bool is_of_others(const value::Node& node) {
+    return node.find("kind") == nullptr && node.find("apiVersion") == nullptr;
+}
+
+}  // namespace
+
+bool may_hold_objects(std::string_view front) {
+    static constexpr std::string_view k_members[] = {
+        "kind", "apiVersion", "items", "healthProbeBindAddress", "worker", "leaderElection", "webhookPort", "job"};
+    constexpr std::size_t k_front_max = std::size_t{1} << 14U;  // of a longer text not all is seen
+    if (front.size() >= k_front_max) { return true; }
+    const auto trimmed = base::trim(front);
+    if (trimmed.empty()) { return true; }
+    if (trimmed.front() == '{' || trimmed.front() == '[') {
+        return trimmed.find("kind") != std::string_view::npos || trimmed.find("apiVersion") != std::string_view::npos;
+    }
+    bool is_empty = true;
+    std::optional<std::size_t> own;  // where members of the document stand, of a list those of its items
+    for (const auto line : base::split(front, '\n')) {
+        auto text = base::trim(line);
+        if (text.empty() || text.front() == '#' || text.front() == '%') { continue; }
+        if (text.starts_with("---")) {
+            if (text.size() > 3) { return true; }
+            own.reset();
+            continue;
+        }
+        is_empty = false;
+        const bool is_item = text.starts_with("- ");
+        if (is_item && !own) { text = base::trim(text.substr(2)); }
+        if (text.empty() || text.front() == '{') { return true; }
+        const auto column = static_cast<std::size_t>(text.data() - line.data());
+        if (!own) { own = column; }
+        if (text.front() == '"' || text.front() == '\'') { text.remove_prefix(1); }
+        if (column == *own && std::any_of(std::begin(k_members), std::end(k_members),
+                                          [&](auto key) { return text.starts_with(key); })) {
+            return true;
+        }
+    }
+    return is_empty;
+}
+
+bool may_be_meant(std::string_view text, KmmNamed where) {
+    if (names_kmm(text, where)) { return true; }
+    constexpr std::string_view k_kind = "kind";
+    for (auto at = text.find(k_kind); at != std::string_view::npos; at = text.find(k_kind, at + 1)) {
+        auto rest = text.substr(at + k_kind.size());
+        rest.remove_prefix(std::min(rest.find_first_not_of("\"': \t"), rest.size()));
+        for (const std::string_view kind : {"Node", "NodeList", "List", "Module", "ModuleList"}) {
+            const auto after = rest.substr(std::min(kind.size(), rest.size()));
+            if (rest.starts_with(kind) && (after.empty() || after.find_first_of("\"', \t\r\n}") == 0)) { return true; }
+        }
+    }
+    return false;
+}
+
+bool is_of_others(std::string_view text, const std::string& file) {
+    Diagnostics faults;
+    const auto documents = value::read_any(text, file, faults);
+    return faults.empty() && !documents.empty() &&
+           std::all_of(documents.begin(), documents.end(), [](const value::Document& document) {
+               const auto& items = document.root.items();
+               return document.root.is_mapping()
+                          ? is_of_others(document.root)
+                          : document.root.is_sequence() && std::all_of(items.begin(), items.end(), [](auto& item) {
+                                return !item.is_mapping() || is_of_others(item);
+                            });
+           });
+}
+
+bool has_kind(std::string_view text) { return text.starts_with("kind:") || text.find("\nkind:") != text.npos; }
+
+}  // namespace kmm::cluster

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// What stands beside manifests in a repository: whether a text may hold objects that decisions need.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace kmm::cluster {
+
+/// False for the beginning of a text that has no object in it: no document has a member kind, apiVersion or items of
+/// its own. Operator configurations have neither.
+[[nodiscard]] bool may_hold_objects(std::string_view front);
+
+/// Where a text that may hold objects of KMM names it. Templates, indexes of charts and the like have its name in other
+/// texts, too.
+enum class KmmNamed { anywhere, as_group };
+
+/// Whether a text that cannot be read may be meant to hold objects of KMM, Nodes or a dump with some.
+[[nodiscard]] bool may_be_meant(std::string_view text, KmmNamed where);
+
+/// Whether each document of a text has neither kind nor apiVersion, whatever stands deeper in it, or is a list of such:
+/// a dashboard of Grafana names metrics of KMM, and a catalog of operators its kinds.
+[[nodiscard]] bool is_of_others(std::string_view text, const std::string& file);
+
+/// Whether a document of a YAML text has a member kind.
+[[nodiscard]] bool has_kind(std::string_view text);
+
+}  // namespace kmm::cluster
