@@ -129,6 +129,7 @@ private:
             record_.former_firmware_directories = earlier->former_firmware_directories;
             record_.old_firmware_path = earlier->old_firmware_path;
             record_.new_firmware_path = earlier->new_firmware_path;
+            record_.former_firmware_path = earlier->former_firmware_path;
         }
         if (firmware_.search_path.empty() && firmware_.from.empty()) return;
         path_before_ = firmware_search_path(machine_.host);
@@ -142,17 +143,18 @@ private:
             });
             record_.firmware_directory = firmware_target_;
         }
-        if (firmware_.search_path.empty() ||
-            (record_.old_firmware_path && record_.new_firmware_path == firmware_target_))
-            return;
-        const bool ours = record_.old_firmware_path && record_.new_firmware_path == path_before_;
+        if (firmware_.search_path.empty()) return;
+        const bool ours = record_.old_firmware_path && is_set_by(record_, path_before_);
+        if (ours && record_.new_firmware_path == firmware_target_) return;
         if (earlier && !ours) give_up_search_path(machine_.host, *earlier);  // to whoever set another one since
-        if (path_before_ == firmware_target_) {
+        record_.former_firmware_path.clear();
+        if (!ours && path_before_ == firmware_target_) {
             record_.old_firmware_path.reset();
             record_.new_firmware_path.reset();
             return;
         }
         if (!ours) record_.old_firmware_path = path_before_;
+        if (ours) record_.former_firmware_path = path_before_;
         record_.new_firmware_path = firmware_target_;
     }
 
@@ -191,7 +193,7 @@ private:
 
     /// The module has its firmware where it is wanted now; what is left where an earlier load put it goes.
     void leave_former_directories() {
-        if (record_.former_firmware_directories.empty()) return;
+        if (record_.former_firmware_directories.empty() && record_.former_firmware_path.empty()) return;
         try {
             for (const auto& directory : record_.former_firmware_directories) {
                 for (const auto& path : remove_firmware(here_of(machine_.host, directory), main_))
@@ -199,6 +201,7 @@ private:
                         fmt::format("firmware-kept: {} was changed since it was installed", base::escape(path)));
             }
             record_.former_firmware_directories.clear();
+            record_.former_firmware_path.clear();
             write_record(machine_.host, record_);
         } catch (const Error& error) {
             report_.warnings.push_back("firmware-kept: " + message_in_context(error));  // the unload tries again

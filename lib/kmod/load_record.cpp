@@ -32,6 +32,8 @@ std::string text_of(const LoadRecord& record) {
     for (const auto& name : record.removed_in_tree) text += fmt::format("removed-in-tree {}\n", name);
     if (record.old_firmware_path) text += fmt::format("old-firmware-path {}\n", *record.old_firmware_path);
     if (record.new_firmware_path) text += fmt::format("new-firmware-path {}\n", *record.new_firmware_path);
+    if (!record.former_firmware_path.empty())
+        text += fmt::format("former-firmware-path {}\n", record.former_firmware_path);
     for (const auto& directory : record.former_firmware_directories)
         text += fmt::format("former-firmware-directory {}\n", directory);
     if (!record.firmware_directory.empty()) text += fmt::format("firmware-directory {}\n", record.firmware_directory);
@@ -54,6 +56,7 @@ bool is_record(std::string_view text, const std::string& module) {
                                                 "removed-in-tree",
                                                 "old-firmware-path",
                                                 "new-firmware-path",
+                                                "former-firmware-path",
                                                 "former-firmware-directory",
                                                 "firmware-directory",
                                                 "device"};
@@ -90,6 +93,7 @@ std::optional<LoadRecord> read_record(const HostPaths& host, const std::string& 
         if (key == "removed-in-tree" && is_module_name(value)) record.removed_in_tree.push_back(value);
         if (key == "old-firmware-path") record.old_firmware_path = value;
         if (key == "new-firmware-path") record.new_firmware_path = value;
+        if (key == "former-firmware-path") record.former_firmware_path = value;
         if (key == "former-firmware-directory") record.former_firmware_directories.push_back(value);
         if (key == "state") (value == "gone" ? record.gone : record.unloaded) = value == "gone" || value == "unloaded";
         if (key == "firmware-directory") record.firmware_directory = value;
@@ -111,6 +115,11 @@ void write_record(const HostPaths& host, const LoadRecord& record) {
 void erase_record(const HostPaths& host, const std::string& module) {
     if (!is_module_name(module)) return;
     (void)::unlink(path_of(host, module).c_str());
+    try {
+        (void)sys::remove_temp_files(directory_of(host));  // as write_record()
+    } catch (const Error&) {
+        // There is no directory, or none that can be read: then nothing of ours is in it.
+    }
 }
 
 void note_unloaded(const HostPaths& host, const std::string& module, std::vector<std::string> removed_in_tree,
@@ -133,18 +142,22 @@ void note_gone(const HostPaths& host, const std::vector<std::string>& names) {
     }
 }
 
+bool is_set_by(const LoadRecord& record, const std::string& path) {
+    return record.new_firmware_path == path || (!path.empty() && record.former_firmware_path == path);
+}
+
 void give_up_search_path(const HostPaths& host, const LoadRecord& record) {
     if (!record.new_firmware_path || !record.old_firmware_path) return;
-    const bool in_force = firmware_search_path(host) == *record.new_firmware_path;
+    const std::string path = firmware_search_path(host);
+    const bool in_force = is_set_by(record, path);
     for (const auto& name : recorded_modules(host)) {
         auto other = read_record(host, name);
         if (name == record.module || !other || !live_module(host, name)) continue;
-        const bool came_later = other->old_firmware_path == record.new_firmware_path;
-        const bool shares_it =
-            in_force && !other->new_firmware_path && other->firmware_directory == *record.new_firmware_path;
+        const bool came_later = other->old_firmware_path && is_set_by(record, *other->old_firmware_path);
+        const bool shares_it = in_force && !other->new_firmware_path && other->firmware_directory == path;
         if (!came_later && !shares_it) continue;
         other->old_firmware_path = record.old_firmware_path;
-        if (shares_it) other->new_firmware_path = record.new_firmware_path;
+        if (shares_it) other->new_firmware_path = path;
         write_record(host, *other);
         return;
     }

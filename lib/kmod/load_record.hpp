@@ -23,6 +23,7 @@ struct LoadRecord {
     std::vector<std::string> dependencies;
     std::vector<std::string> removed_in_tree;   ///< in-tree modules that were unloaded for it
     std::optional<std::string> old_firmware_path, new_firmware_path;  ///< set if the search path was changed
+    std::string former_firmware_path{};  ///< what was set for it before: in force until the new one is; "" for none
     std::string firmware_directory;  ///< where its firmware is, see install_firmware; "" for none
     std::vector<std::string>
         former_firmware_directories{};  ///< where firmware of it is still, as it was loaded again with another path
@@ -33,6 +34,8 @@ struct LoadRecord {
     std::map<std::string, std::vector<std::string>> devices{};
 };
 
+/// Whether the firmware search path `path` is one that was set for the module.
+[[nodiscard]] bool is_set_by(const LoadRecord& record, const std::string& path);
 /// The record of `module` where one is, and is damaged or cannot be read: its path; "" else.
 [[nodiscard]] std::string damaged_record(const HostPaths& host, const std::string& module);
 /// nullopt when there is none, or it is damaged.

@@ -14,6 +14,7 @@ from injection import inject, usable
 
 SUPPORT = pathlib.Path(__file__).resolve().parent.parent / "support"
 CALLS = ("write", "rename,renameat,renameat2", "unlink,unlinkat", "mkdir,mkdirat", "fsync")
+AGAIN = ("again:write", "again:rename,renameat,renameat2", "again:mkdir,mkdirat")
 POINTS_MAX = 60  # of one kind; more means that the count below never ends
 
 CONFIG = """containerImage: "@REGISTRY@/drivers/demo:v2"
@@ -41,17 +42,21 @@ CASE = {
 
 def inside(call, point):
     """Runs in the made-up host: a load killed at the point-th `call`, a second one, an unload. Exit 3: there is no such
-    point."""
+    point. With "again:CALL" a module that is live is loaded with another firmware path, killed there, and unloaded."""
     config = pathlib.Path("config.yaml")
     config.write_text(sys.stdin.read())
     words = ["--firmware-path", "/fw"]
-    kill = inject(call, f"signal=KILL:when={point}")
+    again = call.startswith("again:")
+    if again:
+        quiet(["kmm-worker", "load", config, "--firmware-path", "/first"])
+    kill = inject(call.removeprefix("again:"), f"signal=KILL:when={point}")
     first = subprocess.run(
         [*kill, "kmm-worker", "load", config, *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False
     )
     if first.returncode == 0:
         return 3
-    for command in (["load", config, *words], ["unload", config, *words, "--restore-in-tree"]):
+    load, unload = ["load", config, *words], ["unload", config, *words, "--restore-in-tree"]
+    for command in (unload, ["check", config]) if again else (load, unload):  # a check clears what a pull left
         done = subprocess.run(
             ["kmm-worker", *command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
         )
@@ -345,7 +350,7 @@ class Killed(unittest.TestCase):
         import case
         environment = dict(os.environ, PATH=f"{case.TOOLS.bin}:{os.environ['PATH']}")
         tried = 0
-        for call in CALLS:
+        for call in (*CALLS, *AGAIN):
             for point in range(1, POINTS_MAX + 1):
                 where = scratch("kill")
                 try:

@@ -87,6 +87,36 @@ TEST_CASE("a second load that names another firmware path, or none, loses nothin
         CHECK_FALSE(rig.has_firmware(rig.first));
         CHECK_FALSE(kmod::read_record(rig.host.paths, "demo").has_value());
     }
+    SUBCASE("another path, and killed before it was set") {
+        auto record = *kmod::read_record(rig.host.paths, "demo");
+        record.former_firmware_directories = {rig.first};
+        record.firmware_directory = rig.second;
+        record.new_firmware_path = rig.second;
+        record.former_firmware_path = rig.first;
+        kmod::write_record(rig.host.paths, record);
+        SUBCASE("") {}
+        SUBCASE("and again") {
+            (void)rig.load(rig.image_firmware, rig.second);
+            CHECK(rig.path() == rig.second);
+            CHECK(kmod::read_record(rig.host.paths, "demo")->former_firmware_path.empty());
+        }
+        SUBCASE("and back") {
+            (void)rig.load(rig.image_firmware, rig.first);
+            CHECK(rig.path() == rig.first);
+        }
+        (void)rig.unload();
+        CHECK(rig.path() == "/of-the-admin");
+        CHECK_FALSE(rig.has_firmware(rig.first));
+        CHECK_FALSE(rig.has_firmware(rig.second));
+    }
+    SUBCASE("the same path, after somebody else had set theirs: theirs comes back") {
+        rig.set_path("/theirs");
+        (void)rig.load(rig.image_firmware, rig.first);
+        CHECK(rig.path() == rig.first);
+        (void)rig.unload();
+        CHECK(rig.path() == "/theirs");
+        CHECK_FALSE(rig.has_firmware(rig.first));
+    }
     SUBCASE("no path: it stays as the first load set it") {
         (void)rig.load(rig.image_firmware, "");
         CHECK(rig.path() == rig.first);

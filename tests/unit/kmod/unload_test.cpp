@@ -130,7 +130,7 @@ TEST_CASE("out-of-tree modules that only the main one used go with it") {
         CHECK(rig.host.is_live("in_tree_dep"));
     }
     SUBCASE("unless they were loaded for themselves") {
-        kmod::write_record(rig.host.paths, {"dep", {}, {}, {}, {}, {}});
+        kmod::write_record(rig.host.paths, {"dep", {}, {}, {}, {}, {}, {}});
         (void)rig.unload({"demo"});
         CHECK(rig.kernel.calls == Calls{"unload demo"});
     }
@@ -141,7 +141,7 @@ TEST_CASE("out-of-tree modules that only the main one used go with it") {
         CHECK(rig.host.is_live("dep"));
     }
     SUBCASE("with a record, exactly those in it") {
-        kmod::write_record(rig.host.paths, {"demo", {}, {"was_in_tree"}, {}, {}, {}});
+        kmod::write_record(rig.host.paths, {"demo", {}, {"was_in_tree"}, {}, {}, {}, {}});
         const auto report = rig.unload({"demo"});
         CHECK(rig.host.is_live("dep"));
         REQUIRE(report.warnings.size() == 1);
@@ -156,7 +156,7 @@ TEST_CASE("a dependency that stays after all is told, and is no failure") {
     rig.host.make_live("demo", "A");
     rig.host.hold("dep", "demo");
     rig.kernel.unload_answers["dep"] = {{EBUSY, false, false, 1, ""}};
-    kmod::write_record(rig.host.paths, {"demo", {"dep"}, {}, {}, {}, {}});
+    kmod::write_record(rig.host.paths, {"demo", {"dep"}, {}, {}, {}, {}, {}});
     const auto report = rig.unload({"demo"});
     CHECK(report.modules.back().action == kmod::Action::unloaded);
     REQUIRE(report.warnings.size() == 1);
