@@ -140,6 +140,7 @@ JobView JobSlot::look_once() const {
         }
     }
     view.state = alive ? JobState::running : JobState::lost;
+    if (!alive) view.received = base::trim(read_if_there(place_.directory + "/received").value_or("")) == view.id;
     if (!alive) view.lost_reason = view.boot_id.empty() || view.boot_id == place_.boot_id ? "killed" : "rebooted";
     return view;
 }

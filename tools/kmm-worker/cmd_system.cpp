@@ -114,6 +114,20 @@ Exit run_install(const cli::Args& args, cli::Context& context) {
         {{system.node.place.command({"sh", "-c", command, "sh", release}),
           {{"KMM_KERNEL_RELEASE", release}, {"NODE_NAME", system.facts.name}, {"DEBIAN_FRONTEND", "noninteractive"}},
           false}}};
+    const auto before = slot.look();
+    const bool was_cut_off = before.key == spec.key && before.state == nodejob::JobState::lost &&
+                             before.lost_reason == "rebooted" && !before.received;
+    // A command that reboots the node would do so again and again.
+    if (was_cut_off && system.facts.kernel == release)
+        return report(context, system, "install", "done",
+                      fmt::format("{} runs: the node was rebooted before the command ended", release), before, {});
+    if (was_cut_off) {
+        if (!context.console.out_is_gone()) slot.mark_received(before.id);
+        throw Error(Exit::other, "install-failed",
+                    fmt::format("the node was rebooted while the command that installs {} ran, and runs {}", release,
+                                base::escape(system.facts.kernel)))
+            .hint("leave the reboot out of the command: it comes as a step of its own; the same call runs it again");
+    }
     kubeadm::StepResult result;
     const auto job = kubeadm::run_job(
         system.node, slot, spec, result, [&](const nodejob::JobView& failed, const std::string& output) {

@@ -63,8 +63,8 @@ struct SystemVersion {
 [[nodiscard]] Facts decode_facts(const value::Document& document, Diagnostics& faults);
 
 /// Of Nodes, ClusterVersion, Proxy, ImageStream openshift/driver-toolkit, ConfigMap machine-config-osimageurl and
-/// Secrets among `objects`. Nodes that Pods are kept from by a taint are left out, as the operator does; cordoned ones
-/// count, unless `operator_only`.
+/// Secrets among `objects`. Nodes that Pods are kept from by a taint are left out, as the operator does, and nodes
+/// without Linux. Cordoned ones, and those with a taint of their condition, count, unless `operator_only`.
 [[nodiscard]] Facts observe_facts(std::span<const value::Document> objects, bool operator_only);
 
 /// Members of `over` in place of those of `facts`.

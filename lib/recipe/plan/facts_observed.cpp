@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Facts from the objects of a cluster.
 #include <algorithm>
+#include <array>
 
 #include "recipe/plan/facts.hpp"
 
@@ -10,7 +11,12 @@ using value::Node;
 
 namespace {
 
-constexpr std::string_view k_unschedulable = "node.kubernetes.io/unschedulable";
+/// Of a node that is cordoned, joins, reboots or is short of something: it comes back, and wants its drivers then.
+constexpr std::array<std::string_view, 8> k_passing_taints{
+    "node.cloudprovider.kubernetes.io/uninitialized", "node.kubernetes.io/disk-pressure",
+    "node.kubernetes.io/memory-pressure",             "node.kubernetes.io/network-unavailable",
+    "node.kubernetes.io/not-ready",                   "node.kubernetes.io/pid-pressure",
+    "node.kubernetes.io/unreachable",                 "node.kubernetes.io/unschedulable"};
 
 bool keeps_pods_away(const Node& node, bool operator_only) {
     const Node* taints = node.find_path({"spec", "taints"});
@@ -18,14 +24,24 @@ bool keeps_pods_away(const Node& node, bool operator_only) {
     return std::any_of(taints->items().begin(), taints->items().end(), [&](const Node& taint) {
         const std::string effect = taint.get_string({"effect"});
         if (effect != "NoSchedule" && effect != "NoExecute") { return false; }
-        return operator_only || taint.get_string({"key"}) != k_unschedulable;
+        const auto key = taint.get_string({"key"});
+        return operator_only ||
+               std::find(k_passing_taints.begin(), k_passing_taints.end(), key) == k_passing_taints.end();
     });
+}
+
+bool runs_linux(const Node& node) {
+    const Node* labels = node.find_path({"metadata", "labels"});
+    const Node* label = labels == nullptr ? nullptr : labels->find("kubernetes.io/os");
+    const std::string system = node.get_string({"status", "nodeInfo", "operatingSystem"});
+    return label == nullptr ? system.empty() || system == "linux" : label->text() == "linux";
 }
 
 void add_node(Facts& facts, const Node& node, bool operator_only) {
     KernelFacts one;
     one.kernel = node.get_string({"status", "nodeInfo", "kernelVersion"});
     if (one.kernel.empty() || keeps_pods_away(node, operator_only)) { return; }
+    if (!operator_only && !runs_linux(node)) { return; }
     one.os_image = node.get_string({"status", "nodeInfo", "osImage"});
     if (const Node* labels = node.find_path({"metadata", "labels"})) {
         for (const auto& label : labels->members()) { one.labels[label.key] = label.value.text(); }

@@ -64,6 +64,23 @@ upgrade::recipe::NodeChoice choice_of(std::span<const recipe::plan::SpecialResou
     return choice;
 }
 
+/// A name of 53 characters, as a release of Helm may have it, is one too long for the label of its states.
+void check_label(const State& state, std::span<const recipe::plan::SpecialResource> all, Diagnostics& faults) {
+    constexpr std::size_t k_label_max = 63;
+    const auto name = state.label.substr(state.label.find('/') + 1);
+    if (name.size() <= k_label_max) return;
+    const auto* resource = recipe::plan::find_resource(all, state.resource);
+    Diagnostic fault{Severity::error, "bad-value",
+                     fmt::format("SpecialResource {}: nodes get the label {} with {} characters, expected at most {}",
+                                 state.resource, name, name.size(), k_label_max),
+                     resource == nullptr ? Position{} : resource->place("metadata.name"),
+                     fmt::format("shorten metadata.name to {} characters",
+                                 state.resource.size() - (name.size() - k_label_max)),
+                     Exit::data};
+    const auto is_same = [&](const Diagnostic& other) { return other.hint == fault.hint; };
+    if (std::none_of(faults.begin(), faults.end(), is_same)) faults.push_back(std::move(fault));
+}
+
 /// States with one number share a label: it is set behind the last of them.
 void drop_early_labels(std::vector<State>& states) {
     std::set<std::string> seen;
@@ -214,6 +231,7 @@ std::vector<State> states_of(const recipe::plan::RenderedRecipes& rendered,
             state.resource = one.cr;
             state.label = upgrade::recipe::state_label(one.cr, plain);
             state.nodes = choice_of(all, one.cr);
+            check_label(state, all, faults);
             states.push_back(std::move(state));
         }
         auto object = without_owner(tree_of(one));

@@ -290,3 +290,25 @@ TEST_CASE("facts of objects") {
     CHECK(as_operator.kernels.empty());
     CHECK(as_operator.proxy->no == "mine");
 }
+
+TEST_CASE("nodes that are away for a while count, those without Linux do not") {
+    const auto kernels = [](const std::string& meta, const std::string& spec, const std::string& info, bool compat) {
+        Diagnostics faults;
+        const auto objects = value::read_yaml("{apiVersion: v1, kind: Node, metadata: {name: a" + meta + "}, spec: {" +
+                                                  spec + "}, status: {nodeInfo: {kernelVersion: k1" + info + "}}}",
+                                              "f", faults);
+        REQUIRE(faults.empty());
+        return rp::observe_facts(objects, compat).kernels.size();
+    };
+    for (const auto* key : {"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable",
+                            "node.kubernetes.io/network-unavailable"}) {
+        const std::string taints = std::string("taints: [{key: ") + key + ", effect: NoSchedule}]";
+        CHECK(kernels("", taints, "", false) == 1);
+        CHECK(kernels("", taints, "", true) == 0);
+    }
+    CHECK(kernels("", "taints: [{key: node.kubernetes.io/out-of-service, effect: NoExecute}]", "", false) == 0);
+    CHECK(kernels(", labels: {kubernetes.io/os: windows}", "", "", false) == 0);
+    CHECK(kernels("", "", ", operatingSystem: windows", false) == 0);
+    CHECK(kernels("", "", ", operatingSystem: windows", true) == 1);
+    CHECK(kernels(", labels: {kubernetes.io/os: linux}", "", ", operatingSystem: linux", false) == 1);
+}

@@ -106,6 +106,20 @@ TEST_CASE("a driver whose image is built from something else, and has the same n
     CHECK(refused(release("v2", "{image: r/d:k, args: [x], imagePullPolicy: Always}"), before).empty());
 }
 
+TEST_CASE("a name that is too long for the label of a state is reported before anything is applied") {
+    const auto refused = [](std::size_t length) -> std::string {
+        const std::string name(length, 'a');
+        recipe::plan::RenderedRecipes all;
+        for (const auto* state : {"1000-a.yaml", "2000-b.yaml", "(stateless)"})
+            all.objects.push_back(rendered(name, state, "{apiVersion: v1, kind: Secret, metadata: {name: x}}"));
+        try {
+            return states_of(all, {}).back().label;
+        } catch (const Error& error) { return error.code() + ": " + error.hint(); }
+    };
+    CHECK(refused(52).empty());
+    CHECK(refused(53) == "bad-value: shorten metadata.name to 52 characters");
+}
+
 TEST_CASE("runs name every state, with the version that it had before") {
     upgrade::recipe::Release before, now;
     before.recipe = now.recipe = "a";
