@@ -119,6 +119,10 @@ TEST_SUITE("kubeadm::unit") {
         };
         conf("client-certificate-data: " + base::to_base64(pem("node")));
         CHECK(node_name(made.place()) == "cp1");
+        conf("client-certificate: k.pem");
+        CHECK(client_certificate(made.place(), "/etc/kubernetes/kubelet.conf").file == "/etc/kubernetes/k.pem");
+        conf("client-certificate: /absent.pem, client-certificate-data: " + base::to_base64(pem("node")));
+        CHECK(node_name(made.place()) == "cp1");
         conf("client-certificate: /k.pem");
         CHECK(fault([&] { static_cast<void>(node_name(made.place())); }).starts_with("/k.pem: cannot open /k.pem"));
         made.write("/k.pem", pem("node"));
