@@ -168,6 +168,9 @@ TEST_SUITE("kubeadm::unit") {
         CHECK(runtime_socket(made.place()) == "/d");
         run_kubelet(made, {"kubelet", "--container-runtime-endpoint", "unix:///e"});
         CHECK(runtime_socket(made.place()) == "/e");
+        // It was not started with what is there in its service's files.
+        made.write("/proc/7/cmdline", "kubelet");
+        CHECK(runtime_socket(made.place()) == "/c");
         made.write("/etc/default/kubelet", "# --no\nKUBELET_EXTRA_ARGS=\"--a=b--c --d\"\n");
         made.write("/etc/systemd/system/kubelet.service.d/20.conf", "Environment='X=--e=f' --g\n");
         CHECK(kubelet_own_flags(made.place()) == std::vector<std::string>{"--a=b--c", "--d", "--e=f", "--g"});
