@@ -14,6 +14,7 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "kubeadm/manifests.hpp"
+#include "sys/directory.hpp"
 #include "value/node.hpp"
 #include "value/reader.hpp"
 
@@ -108,10 +109,13 @@ Certificate client_certificate(const Place& place, const std::string& kubeconfig
         if (users != nullptr) {
             for (const value::Node& user : users->items()) {
                 if (user.get_string({"name"}) != wanted) continue;
-                if (const std::string file = user.get_string({"user", "client-certificate"}); file.starts_with('/'))
-                    return certificate_file(place, file);
-                const auto pem = base::from_base64(user.get_string({"user", "client-certificate-data"}));
-                return certificate_in(kubeconfig, pem.value_or(""));
+                const std::string file = user.get_string({"user", "client-certificate"}),
+                                  data = user.get_string({"user", "client-certificate-data"});
+                // As clients read it: data win over a file, whose path may begin where the kubeconfig is.
+                if (data.empty() && !file.empty())
+                    return certificate_file(place,
+                                            file.starts_with('/') ? file : sys::parent_of(kubeconfig) + "/" + file);
+                return certificate_in(kubeconfig, base::from_base64(data).value_or(""));
             }
         }
         return unreadable(kubeconfig, "its current context names no user with a client certificate");

@@ -150,10 +150,13 @@ std::string runtime_socket(const Place& place) {
     // kubeadm 1.34 moved it from the flags into instance-config.yaml, which is merged into config.yaml. A flag wins
     // over both, and those of the service, which come last, over kubeadm's.
     const auto arguments = running_arguments(place);
-    for (const auto& flag : {kubernetes::kubelet_flag(arguments, k_endpoint_flag),
-                             kubernetes::kubelet_flag(kubelet_own_flags(place), k_endpoint_flag),
-                             endpoint_in_flags(place), endpoint_in_drop_ins(place, arguments)})
+    // Files of the service may be of another one: what it was started with counts.
+    for (const auto& flag :
+         {kubernetes::kubelet_flag(arguments.empty() ? kubelet_own_flags(place) : arguments, k_endpoint_flag),
+          endpoint_in_flags(place)})
         if (!flag.empty()) return without_scheme(flag);
+    if (const auto endpoint = endpoint_in_drop_ins(place, arguments); !endpoint.empty())
+        return without_scheme(endpoint);
     const auto config = kubelet_configuration_path(arguments);
     for (const auto& path : {std::string("/var/lib/kubelet/instance-config.yaml"), config})
         if (const std::string endpoint = endpoint_in_config(place, path); !endpoint.empty())

@@ -177,6 +177,10 @@ std::string readable_hint(const Running& running) {
                     : fmt::format("name a container of its manifest {}", running.component);
 }
 
+std::string label_hint(const std::string& node) {
+    return fmt::format("kubectl label node {} node-role.kubernetes.io/control-plane=", base::escape(node));
+}
+
 /// Components that run where no control plane is known to be: they count, and the nodes are a fault.
 void collect_strays(const Inventory& inventory, Observation& seen) {
     for (const auto& pod : inventory.pods) {
@@ -196,8 +200,7 @@ void collect_strays(const Inventory& inventory, Observation& seen) {
                                 name, node)
                   : fmt::format("Pod {} runs on Node {}, which was not found", name, node),
             pod.meta.position, Exit::not_found,
-            known ? fmt::format("kubectl label node {} node-role.kubernetes.io/control-plane=", node)
-                  : source_hint(inventory)));
+            known ? label_hint(pod.node) : source_hint(inventory)));
     }
 }
 
@@ -210,14 +213,16 @@ void collect_faults(const Inventory& inventory, Observation& seen) {
     }
     if (seen.control_plane_nodes.empty()) {
         const auto distribution = distribution_hint(inventory);
+        const auto own =
+            seen.control_plane.empty()
+                ? std::string("kubeadm sets the label; the control plane of a managed cluster cannot be observed")
+                : label_hint(seen.control_plane.front().node);
         seen.faults.push_back(
             fault_of("no-control-plane",
                      "no Node has the label node-role.kubernetes.io/control-plane, so the version of the control plane "
                      "is not known",
                      std::nullopt, Exit::not_found,
-                     distribution.empty()
-                         ? "kubeadm sets the label; the control plane of a managed cluster cannot be observed"
-                         : distribution));
+                     distribution.empty() ? own : distribution));
     }
     for (const auto* list : {&seen.control_plane, &seen.kubelets}) {
         for (const auto& running : *list) {
@@ -299,7 +304,9 @@ Observation observe(const Inventory& inventory) {
     }
     for (const auto& [name, pod] : system_pods) {
         const auto* app = find_label(pod->meta.labels, "k8s-app");
-        if (app == nullptr || *app != "kube-proxy") { continue; }
+        // One that was evicted, or ended with its node, stays for a while beside the one that runs.
+        const bool has_ended = pod->phase == "Succeeded" || pod->phase == "Failed";
+        if (app == nullptr || *app != "kube-proxy" || has_ended) { continue; }
         Running proxy;
         proxy.component = "kube-proxy";
         proxy.node = pod->node;

@@ -15,6 +15,7 @@
 #include "upgrade/drive/program_end.hpp"
 #include "upgrade/drive/step_runner.hpp"
 #include "upgrade/drive_kubernetes/programs.hpp"
+#include "upgrade/kubernetes/subject.hpp"
 
 namespace kmm::drive {
 namespace {
@@ -38,7 +39,7 @@ Error hook_error(const std::string& name, const std::string& how, const sys::Pro
 
 Hooks::Hooks(std::string directory, const upgrade::Header& run, sys::Clock& clock, std::function<bool()> interrupted)
     : directory_(std::move(directory)),
-      from_(run.from_version),
+      from_(upgrade::kubernetes::version_before(run)),
       to_(run.to_version),
       lineage_(run.lineage),
       clock_(clock),

@@ -133,7 +133,7 @@ public:
 
     [[nodiscard]] std::string apply(const upgrade::Header& run, const upgrade::kubernetes::Subject& subject,
                                     const Deadline& deadline, const std::function<bool()>& interrupted) override {
-        auto documents = read_networking(subject.networking, run.to_version, run.from_version);
+        auto documents = read_networking(subject.networking, run.to_version, upgrade::kubernetes::version_before(run));
         // What brings kinds comes first.
         std::stable_partition(documents.begin(), documents.end(), [](const Document& document) {
             const auto kind = document.root.get_string({"kind"});

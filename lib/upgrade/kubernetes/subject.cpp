@@ -30,6 +30,8 @@ void set_texts(value::Node& tree, const char* name, const std::vector<std::strin
 
 }  // namespace
 
+std::string version_before(const Header& run) { return run.from_version.substr(run.from_version.rfind(',') + 1); }
+
 Subject subject_of(const Header& run) {
     const auto* found = run.subject.find(k_member);
     const auto tree = found == nullptr ? value::Node() : *found;

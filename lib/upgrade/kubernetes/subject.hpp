@@ -68,6 +68,9 @@ struct Node : NodeRecord {
 /// A restore of etcd's data has stopped, or is about to stop, a member, or is done and the run does not go back yet:
 /// there is no way but on with it.
 [[nodiscard]] bool is_restoring_etcd(const Run& run);
+/// The version before the run, for programs and manifests: where nodes ran several, the highest, as control planes are
+/// never older than kubelets.
+[[nodiscard]] std::string version_before(const Header& run);
 /// Inverse of read.
 [[nodiscard]] NodeRecord record_of(Node node);
 

@@ -119,6 +119,10 @@ TEST_SUITE("kubeadm::unit") {
         };
         conf("client-certificate-data: " + base::to_base64(pem("node")));
         CHECK(node_name(made.place()) == "cp1");
+        conf("client-certificate: k.pem");
+        CHECK(client_certificate(made.place(), "/etc/kubernetes/kubelet.conf").file == "/etc/kubernetes/k.pem");
+        conf("client-certificate: /absent.pem, client-certificate-data: " + base::to_base64(pem("node")));
+        CHECK(node_name(made.place()) == "cp1");
         conf("client-certificate: /k.pem");
         CHECK(fault([&] { static_cast<void>(node_name(made.place())); }).starts_with("/k.pem: cannot open /k.pem"));
         made.write("/k.pem", pem("node"));
@@ -164,6 +168,9 @@ TEST_SUITE("kubeadm::unit") {
         CHECK(runtime_socket(made.place()) == "/d");
         run_kubelet(made, {"kubelet", "--container-runtime-endpoint", "unix:///e"});
         CHECK(runtime_socket(made.place()) == "/e");
+        // It was not started with what is there in its service's files.
+        made.write("/proc/7/cmdline", "kubelet");
+        CHECK(runtime_socket(made.place()) == "/c");
         made.write("/etc/default/kubelet", "# --no\nKUBELET_EXTRA_ARGS=\"--a=b--c --d\"\n");
         made.write("/etc/systemd/system/kubelet.service.d/20.conf", "Environment='X=--e=f' --g\n");
         CHECK(kubelet_own_flags(made.place()) == std::vector<std::string>{"--a=b--c", "--d", "--e=f", "--g"});

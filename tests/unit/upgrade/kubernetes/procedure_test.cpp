@@ -239,6 +239,16 @@ TEST_CASE("what a run keeps is read back, and a header without it is damaged") {
     CHECK_THROWS_AS(static_cast<void>(decode_run(encode(run), k8s::procedures())), Error);
 }
 
+TEST_CASE("programs and manifests get one version before the run, also where kubelets stayed behind") {
+    Header run;
+    run.from_version = "v1.34.4";
+    CHECK(k8s::version_before(run) == "v1.34.4");
+    run.from_version = "v1.32.13,v1.33.13";
+    CHECK(k8s::version_before(run) == "v1.33.13");
+    run.from_version = "";
+    CHECK(k8s::version_before(run).empty());
+}
+
 TEST_CASE("every transitory state has a failed twin that a person can leave") {
     for (const auto* procedure : k8s::procedures())
         for (const auto scope : {Scope::run, Scope::node})
