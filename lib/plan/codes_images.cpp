@@ -11,8 +11,8 @@ constexpr std::array k_image_texts{
     CodeText{"bad-certificate", "error", "a file of --cert is no X.509 certificate", "",
              "name the public certificate of the signing key, in DER or PEM form"},
     CodeText{"bad-kernel", "error", "a text is no kernel version",
-             "It is empty, has spaces, or has fewer than three parts, so that template "
-             "variables cannot be made from it.",
+             "It is empty, has spaces, does not begin with a number (as names of packages), or has fewer than three "
+             "parts, so that template variables cannot be made from it.",
              "write it as uname -r prints it"},
     CodeText{"bad-lock", "finding", "the lock file of images cannot be read", "", "remove it to write it again"},
     CodeText{"bad-package", "error", "the package with kernel headers is damaged or none", "",

@@ -59,11 +59,12 @@ std::vector<api::Taint> lasting_taints(const std::vector<api::Taint>& taints) {
 std::vector<Surveyed> survey(const api::Objects& objects, const std::vector<std::string>& kernels) {
     std::vector<std::string> distinct;
     for (const auto& kernel : kernels) {
-        if (!is_kernel_name(kernel) || !template_variables(kernel, "", ""))
+        const std::string meant = kernel_in_name(kernel);
+        if (!meant.empty() || !is_kernel_name(kernel) || !template_variables(kernel, "", ""))
             throw Error(Exit::usage, "bad-kernel",
-                        fmt::format("'{}' is no kernel version: expected at least three parts as in 6.1.0-56-amd64",
-                                    base::escape(kernel)))
-                .hint("name it as uname -r prints it");
+                        fmt::format("'{}' is no kernel version: expected {} as in 6.1.0-56-amd64",
+                                    base::escape(kernel), meant.empty() ? "at least three parts" : "a number first"))
+                .hint(meant.empty() ? "name it as uname -r prints it" : fmt::format("did you mean {}?", meant));
         if (std::find(distinct.begin(), distinct.end(), kernel) == distinct.end()) distinct.push_back(kernel);
     }
     std::map<const api::Module*, std::vector<Pool>> pools;

@@ -146,6 +146,23 @@ bool is_kernel_name(std::string_view text) {
                        [](char c) { return is_name_byte(c) || c == '.' || c == '+' || c == '~' || c == '-'; });
 }
 
+bool begins_with_number(std::string_view text) noexcept {
+    return !text.empty() && text.front() >= '0' && text.front() <= '9';
+}
+
+std::string kernel_in_name(std::string_view text) {
+    const auto is_plain = [](char c) { return is_name_byte(c) || c == '-' || c == '.' || c == '/' || c == '+'; };
+    if (begins_with_number(text) || !std::all_of(text.begin(), text.end(), is_plain)) { return ""; }
+    for (auto at = text.find_first_of("-/"); at != std::string_view::npos; at = text.find_first_of("-/", at + 1)) {
+        const auto rest = text.substr(at + 1);
+        const auto number = rest.substr(0, rest.find_first_not_of("0123456789"));
+        if (!number.empty() && rest.substr(number.size()).starts_with('.')) {
+            return is_kernel_name(rest) && template_variables(rest, "", "") ? std::string(rest) : "";
+        }
+    }
+    return "";
+}
+
 std::optional<Variables> template_variables(std::string_view kernel, std::string_view name, std::string_view ns) {
     const std::string full = normalise_kernel(kernel);
     std::array<std::string, 3> pieces;

@@ -28,6 +28,13 @@ using Variables = std::map<std::string, std::string, std::less<>>;
 /// an image's name, a path, a Pod or a build argument, which Dockerfiles give to a shell unquoted.
 [[nodiscard]] bool is_kernel_name(std::string_view text);
 
+/// Whether a name begins with a number, as that of every release of Linux.
+[[nodiscard]] bool begins_with_number(std::string_view text) noexcept;
+
+/// The release in the name of a package or file of a kernel: "6.1.0-56-amd64" of "linux-image-6.1.0-56-amd64". "" if
+/// there is none, or if the text begins with a number.
+[[nodiscard]] std::string kernel_in_name(std::string_view text);
+
 /// KERNEL_FULL_VERSION, KERNEL_VERSION, KERNEL_XYZ, KERNEL_X, KERNEL_Y and KERNEL_Z of the normalised kernel, and
 /// MOD_NAME and MOD_NAMESPACE. nullopt if the kernel has fewer than three pieces between '.', ',' and '-'.
 [[nodiscard]] std::optional<Variables> template_variables(std::string_view kernel, std::string_view name,

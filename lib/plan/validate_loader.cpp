@@ -112,9 +112,10 @@ void check_literal(Findings& findings, const std::string& text, const std::strin
     } else if (text.find_first_of(" \t\r\n") != std::string::npos) {
         warn("literal-impossible", "no kernel version has a blank or a line end",
              "write it as uname -r prints it, without a blank");
-    } else if (!is_kernel_name(text)) {
+    } else if (!is_kernel_name(text) || !begins_with_number(text)) {
+        const std::string meant = kernel_in_name(text);
         warn("literal-impossible", "it is no kernel version, expected one such as 6.1.0-56-amd64",
-             "write it as uname -r prints it");
+             meant.empty() ? "write it as uname -r prints it" : fmt::format("write {}", meant));
     } else if (!template_variables(text, "", "")) {
         warn("literal-impossible", "it has fewer than three parts between '.', ',' and '-'",
              "write it as uname -r prints it; a regexp such as '^6[.]1[.]' takes a whole series");

@@ -51,11 +51,15 @@ NodeChange split_node(const api::Objects& objects, const std::string& text) {
     if (end != std::string::npos && text[end] == ':' && text.find(':', end + 1) == std::string::npos) {
         end = text.find('=');
     }
-    const std::string name = text.substr(0, end);
+    std::string name = text.substr(0, end);
     if (name == "*" && end != std::string::npos) { return NodeChange{std::nullopt, text.substr(end + 1), true}; }
-    const bool known = std::any_of(objects.nodes.begin(), objects.nodes.end(),
-                                   [&](const api::Node& node) { return node.meta.name == name; });
-    if (!known) { return NodeChange{std::nullopt, text}; }
+    const auto is_known = [&](const std::string& word) {
+        return std::any_of(objects.nodes.begin(), objects.nodes.end(),
+                           [&](const api::Node& node) { return node.meta.name == word; });
+    };
+    constexpr std::string_view k_kind = "node/";  // as kubectl get -o name prints it
+    if (name.starts_with(k_kind) && is_known(name.substr(k_kind.size()))) { name.erase(0, k_kind.size()); }
+    if (!is_known(name)) { return NodeChange{std::nullopt, text}; }
     return NodeChange{name, end == std::string::npos ? "" : text.substr(end + 1)};
 }
 

@@ -457,8 +457,8 @@ Loaded StateDir::load_history(const HistoryItem& item) const {
     loaded.entries = std::move(parsed.entries);
     loaded.partial_tail = parsed.partial_tail;
     if (loaded.partial_tail) {
-        loaded.warnings.emplace_back(
-            "the last line of this journal is incomplete (an interrupted write): it is left out");
+        loaded.warnings.push_back(
+            item.id + ": the last line of the journal is incomplete (an interrupted write): it is left out");
     }
     return loaded;
 }

@@ -57,6 +57,22 @@ TEST_SUITE("plan::unit") {
         CHECK(expansion.uses[2].has_default);
     }
 
+    TEST_CASE("names of packages and files of a kernel") {
+        for (const auto& [text, kernel] :
+             {std::pair{"linux-image-6.1.0-56-amd64", "6.1.0-56-amd64"},
+              {"kernel-core-5.14.0-427.13.1.el9_4.x86_64", "5.14.0-427.13.1.el9_4.x86_64"},
+              {"/lib/modules/6.1.0-56-amd64", "6.1.0-56-amd64"},
+              {"6.1.0-56-amd64", ""},
+              {"kernel-5.14", ""},
+              {"46dma-16-0.1.6", ""},
+              {"kernel-16", ""},
+              {"kernel", ""},
+              {"", ""}}) {
+            CAPTURE(text);
+            CHECK(kernel_in_name(text) == kernel);
+        }
+    }
+
     TEST_CASE("variables of a kernel") {
         const auto variables = template_variables("6.0.15-300.fc37.x86_64", "m", "n");
         REQUIRE(variables.has_value());

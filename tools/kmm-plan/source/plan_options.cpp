@@ -44,10 +44,12 @@ void check_kernel_name(const std::string& kernel) {
                     fmt::format("\"{}\" is a list, expected one kernel version", base::escape(kernel)))
             .hint("where several can be named, give --kernel once for each");
     }
-    if (plan::is_kernel_name(kernel)) { return; }
+    // A regexp that anchors nothing would match the name of a package, and the kernel would seem to be ready.
+    if (plan::is_kernel_name(kernel) && plan::begins_with_number(kernel)) { return; }
+    const std::string meant = plan::kernel_in_name(kernel);
     throw Error(Exit::usage, "bad-kernel",
                 fmt::format("\"{}\" is no kernel version, expected one such as 6.1.0-56-amd64", base::escape(kernel)))
-        .hint("name it as uname -r prints it");
+        .hint(meant.empty() ? "name it as uname -r prints it" : fmt::format("did you mean {}?", meant));
 }
 
 void apply_what_if(const cli::Args& args, Source& source, const cli::Context& context) {
