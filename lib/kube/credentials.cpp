@@ -47,6 +47,7 @@ std::string plugin_input(const ExecPlugin& plugin, const Connection& connection)
         if (tls.insecure) { cluster.set("insecure-skip-tls-verify", true); }
         if (!tls.ca_pem.empty()) { cluster.set("certificate-authority-data", base::to_base64(tls.ca_pem)); }
         if (!connection.proxy.empty()) { cluster.set("proxy-url", connection.proxy); }
+        if (!plugin.cluster_config.is_null()) { cluster.set("config", plugin.cluster_config); }
         spec.set("cluster", std::move(cluster));
     }
     return value::to_json(value::Node::mapping(

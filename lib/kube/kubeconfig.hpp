@@ -9,6 +9,7 @@
 
 #include "base/error.hpp"
 #include "net/http.hpp"
+#include "value/node.hpp"
 
 namespace kmm::kube {
 
@@ -24,6 +25,7 @@ struct ExecPlugin {
     std::string install_hint;
     Interactive interactive = Interactive::if_available;
     bool provide_cluster_info = false;
+    value::Node cluster_config;  ///< what the cluster's entry has for the program, null for nothing
     Position origin;
 };
 

@@ -93,6 +93,19 @@ void read_cluster(const ConfigEntry& entry, Connection& connection) {
     }
 }
 
+/// What login programs of client.authentication.k8s.io get of the cluster's extensions; null for nothing.
+value::Node plugin_config(const ConfigEntry& entry) {
+    const EntryReader cluster(entry);
+    const value::Node* extensions = cluster.list("extensions");
+    if (extensions == nullptr) { return {}; }
+    for (const auto& item : extensions->items()) {
+        if (item.get_string({"name"}) != "client.authentication.k8s.io/exec") { continue; }
+        const value::Node* extension = item.find("extension");
+        return extension == nullptr ? value::Node() : *extension;
+    }
+    return {};
+}
+
 Interactive interactive_mode(const EntryReader& exec, const std::string& api_version) {
     const std::string mode = exec.text("interactiveMode");
     if (mode == "Never") { return Interactive::never; }
@@ -294,6 +307,9 @@ Connection load_connection(const ConfigRequest& request) {
             .hint(nearest_hint(user_name, merged.users, "the kubeconfig has no users"));
     }
     with_context(what, [&] { read_user(user->second, connection); });
+    if (connection.exec && connection.exec->provide_cluster_info) {
+        connection.exec->cluster_config = plugin_config(cluster->second);
+    }
     if (connection.server.starts_with("http://")) { withhold(connection); }
     return connection;
 }

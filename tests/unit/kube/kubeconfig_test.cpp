@@ -302,7 +302,8 @@ TEST_CASE("kubeconfig: names that are not there") {
 TEST_CASE("kubeconfig: an exec plugin as it is written") {
     Home home;
     const std::string file = home.put(
-        "config", config(k_server,
+        "config", config(k_server + ", extensions: [{name: other, extension: {a: 1}}, "
+                                    "{name: client.authentication.k8s.io/exec, extension: {audience: shoot}}]",
                          "exec: {command: ./bin/login, args: [a], apiVersion: client.authentication.k8s.io/v1beta1, "
                          "env: [{name: NAME, value: 7}], installHint: get it, provideClusterInfo: true}"));
     const Connection found = load_connection(home.of(file));
@@ -313,6 +314,7 @@ TEST_CASE("kubeconfig: an exec plugin as it is written") {
     CHECK(found.exec->interactive == Interactive::if_available);
     CHECK(found.exec->install_hint == "get it");
     CHECK(found.exec->provide_cluster_info);
+    CHECK(found.exec->cluster_config.get_string({"audience"}) == "shoot");
     for (const std::string written : {"token: t", "tokenFile: tok", "username: u, password: p",
                                       "client-certificate-data: YQ==, client-key-data: YQ=="}) {
         CAPTURE(written);

@@ -133,6 +133,7 @@ TEST_CASE("exec plugin: run once until its credential expires, and after a 401")
     connection.server = "https://api:6443";
     connection.exec = plugin(dir, credential(R"("token":"t","expirationTimestamp":"2027-01-15T09:00:00+01:00")"));
     connection.exec->provide_cluster_info = true;
+    connection.exec->cluster_config = value::Node::mapping({{"audience", "shoot"}});
     SleepyClock clock;  // 2027-01-15T08:00:00Z
     clock.start_unix -= 60;
     Credentials credentials(connection, clock, {});
@@ -150,7 +151,7 @@ TEST_CASE("exec plugin: run once until its credential expires, and after a 401")
     std::getline(std::ifstream(dir.path() + "/info"), info);
     CHECK(info ==
           R"({"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","spec":{"interactive":false,)"
-          R"("cluster":{"server":"https://api:6443"}}})");
+          R"("cluster":{"server":"https://api:6443","config":{"audience":"shoot"}}}})");
 }
 
 TEST_CASE("exec plugin: a certificate instead of a token; its standard error is passed on") {
