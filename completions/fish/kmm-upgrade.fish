@@ -723,6 +723,7 @@ complete -c kmm-upgrade -n '__kmm_upgrade_verb require' -l version -d 'show the 
 complete -c kmm-upgrade -n '__kmm_upgrade_verb health' -l filename -s f -r -F -d 'read dumps instead: a file, a directory, or -'
 complete -c kmm-upgrade -n '__kmm_upgrade_verb health' -l versions -r -F -d 'metadata of versions in place of the built-in ones'
 complete -c kmm-upgrade -n '__kmm_upgrade_verb health' -l ignore-checks -x -d 'checks whose failure is a warning'
+complete -c kmm-upgrade -n '__kmm_upgrade_verb health' -l report -x -d 'write reports: junit, sarif, md, html, codequality'
 complete -c kmm-upgrade -n '__kmm_upgrade_verb health' -l state-dir -x -a '(__fish_complete_directories)' -d 'where the record is kept (default: /var/lib/kmm-upgrade for root, else ~/.local/state/kmm-upgrade)'
 complete -c kmm-upgrade -n '__kmm_upgrade_verb health' -l via -x -a 'ssh self local' -d 'ask nodes, too: by ssh, by worker Pods (self), or this host alone'
 complete -c kmm-upgrade -n '__kmm_upgrade_verb health' -l worker-image -x -d 'image of kmm-worker for worker Pods'
