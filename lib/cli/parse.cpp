@@ -179,6 +179,7 @@ std::string bare_name(std::string_view placeholder, std::string text) {
         std::string_view placeholder, text;
     };
     static constexpr std::array k_prefixes{Prefix{"NODE", "node/"}, Prefix{"NODE", "nodes/"},
+                                           Prefix{"NODE|STAGE", "node/"},
                                            Prefix{"MODULE", "module.kmm.sigs.x-k8s.io/"}};
     for (const auto& prefix : k_prefixes)
         if (prefix.placeholder == placeholder && text.starts_with(prefix.text)) return text.substr(prefix.text.size());

@@ -76,17 +76,17 @@ cli::Program program(const Crafts& crafts) {
                           "nodes that run what the record does not say of them are noted.",
                           {{"kmm-upgrade nodes -o wide", "with full messages"}}, {stx_option()}, run_nodes)));
     auto step = verb("step", "do one step or one stage",
-                     "Does the next step of one node and stops. WHAT is a node, as --node: it is refused if more than "
-                     "--max-unavailable nodes would then be in progress. Or it is a stage (canary or nodes of a module "
-                     "upgrade, first-master and the others of a Kubernetes upgrade) or one of its states: then what is "
-                     "left of that stage is done, which must be the next one. The exit code is 0 if the step or stage "
-                     "was done, 11 if it failed.",
+                     "Does the next step of one node and stops. NODE, as --node, chooses it: that is refused if more than "
+                     "--max-unavailable nodes would then be in progress. With STAGE (canary or nodes of a module "
+                     "upgrade, first-master and the others of a Kubernetes upgrade, or a state of one), does what is "
+                     "left of that stage, which must be the next one. The exit code is 0 if the step or stage was "
+                     "done, 11 if it failed.",
                      {{"kmm-upgrade step", "do the next step"},
                       {"kmm-upgrade step node-b", "do the next step of node-b"},
                       {"kmm-upgrade step canary", "upgrade the first nodes, then stop"}},
                      {option("node", "NODE", "the node to step"), metrics_option()}, run_step);
     cli::Positional stage;
-    stage.name = "WHAT";
+    stage.name = "NODE|STAGE";
     stage.help = "node, stage, or state of a stage";
     stage.required = false;
     step.positionals = {stage};

@@ -117,7 +117,7 @@ Exit run_step(const cli::Args& args, cli::Context& context) {
     if (args.get("node") == "")
         throw Error(Exit::usage, "bad-value", "--node is empty, expected a node of the upgrade")
             .hint("leave the option out for the next step");
-    if (!args.positional("WHAT").empty() && args.get("node"))
+    if (!args.positional("NODE|STAGE").empty() && args.get("node"))
         throw Error(Exit::usage, "bad-value", "step takes a stage or --node, not both")
             .hint("leave --node out for the whole stage");
     Access access(args, context);
@@ -126,7 +126,7 @@ Exit run_step(const cli::Args& args, cli::Context& context) {
     require_readable(recorded);
     auto& walk = recorded.walk;
     const auto& table = upgrade::procedure_of(walk.recorder.header()).table();
-    auto stage = args.positional("WHAT");
+    auto stage = args.positional("NODE|STAGE");
     auto node = args.get("node").value_or("");
     if (table.find_stage(stage) == nullptr) {
         if (const auto* of_state = table.stage_of(stage)) stage = of_state->name;
