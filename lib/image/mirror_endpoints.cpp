@@ -31,6 +31,16 @@ std::optional<std::string> rest_of(const std::string& name, const std::string& p
     return name.substr(prefix.size());
 }
 
+/// The same for a whole reference, whose digest counts where it has a tag, too.
+std::optional<std::string> rest_of(const Reference& reference, const std::string& prefix) {
+    const std::string name = reference.name();
+    if (image_mark(prefix).empty()) {
+        return rest_of(name, prefix);
+    }
+    const std::string whole = name + (reference.digest ? "@" + reference.digest->to_string() : ":" + reference.tag);
+    return whole == prefix ? std::optional<std::string>("") : std::nullopt;
+}
+
 struct Applying {
     const MirrorRule* rule = nullptr;  ///< nullptr if none applies
     std::string rest;                  ///< what of the name follows its prefix
@@ -38,14 +48,14 @@ struct Applying {
 
 /// As containers/image has it, how much of the name a prefix stands for decides; of equals, the one that says more
 /// itself.
-Applying applying(const std::vector<MirrorRule>& rules, const std::string& name) {
+Applying applying(const std::vector<MirrorRule>& rules, const Reference& reference) {
     Applying best;
     const auto rank = [](const MirrorRule& one, const std::string& tail) {
         return std::tuple(-static_cast<std::ptrdiff_t>(tail.size()), !one.prefix.starts_with(k_any_below),
                           one.prefix.size());
     };
     for (const MirrorRule& candidate : rules) {
-        const auto tail = rest_of(name, candidate.prefix);
+        const auto tail = rest_of(reference, candidate.prefix);
         if (tail && (best.rule == nullptr || rank(candidate, *tail) > rank(*best.rule, best.rest))) {
             best = {&candidate, *tail};
         }
@@ -63,24 +73,33 @@ Reference moved(const Reference& reference, const std::string& name) {
 
 }  // namespace
 
+std::string_view image_mark(std::string_view prefix) noexcept {
+    const std::size_t slash = prefix.rfind('/');
+    const std::size_t mark = slash == std::string_view::npos ? slash : prefix.find_first_of(":@", slash);
+    return prefix.substr(std::min(mark, prefix.size()));
+}
+
 std::vector<Endpoint> endpoints_of(const Reference& reference, const std::vector<MirrorRule>& rules) {
-    const auto [rule, rest] = applying(rules, reference.name());
+    const auto [rule, rest] = applying(rules, reference);
     if (rule == nullptr) {
         return {{reference, false, false}};
     }
+    const auto is_blocked = [&](const Reference& there) {
+        const MirrorRule* own = applying(rules, there).rule;
+        return own != nullptr && own->blocked;
+    };
     std::vector<Endpoint> result;
     for (const Mirror& mirror : rule->mirrors) {
         const bool serves =
             mirror.use == MirrorUse::all || (mirror.use == MirrorUse::digest_only) == reference.digest.has_value();
         const Reference there = moved(reference, mirror.location + rest);
-        const MirrorRule* own = applying(rules, there.name()).rule;
-        if (serves && (own == nullptr || !own->blocked)) {
+        if (serves && !is_blocked(there)) {
             result.push_back({there, mirror.insecure, true});
         }
     }
-    if (!rule->blocked) {
-        result.push_back(
-            {rule->location.empty() ? reference : moved(reference, rule->location + rest), rule->insecure, false});
+    const Reference source = rule->location.empty() ? reference : moved(reference, rule->location + rest);
+    if (!rule->blocked && !is_blocked(source)) {
+        result.push_back({source, rule->insecure, false});
     }
     return result;
 }

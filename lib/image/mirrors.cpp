@@ -57,10 +57,10 @@ public:
         return flag.value_or(false);
     }
 
-    /// One of `words`, the index of it; 0 if absent.
+    /// One of `words`, the index of it; 0 if absent or empty.
     std::size_t choice(std::string_view key, const std::vector<std::string>& words) {
         const Node* found = get(key);
-        if (found == nullptr) {
+        if (found == nullptr || (found->is_string() && found->text().empty())) {
             return 0;
         }
         const auto word = std::find(words.begin(), words.end(), found->text());
@@ -71,14 +71,20 @@ public:
         return static_cast<std::size_t>(word - words.begin());
     }
 
-    /// "HOST[:PORT][/PATH]" in its normal form, "*.DOMAIN" where that may be; "" after a fault.
-    std::string location(std::string_view key, bool wildcard_allowed) {
+    /// "HOST[:PORT][/PATH]" in its normal form, "*.DOMAIN" where that may be; "" after a fault. One image alone is
+    /// taken as it is if there is no `mark`, else without its mark, which must be that one.
+    std::string location(std::string_view key, bool wildcard_allowed, std::optional<std::string_view> mark) {
         const std::string text = string(key);
         if (text.empty()) {
             return {};
         }
         if (const auto normal = normal_location(text, wildcard_allowed)) {
             return *normal;
+        }
+        const std::string image = normal_image(text);
+        const std::string_view own = image_mark(image);
+        if (!own.empty() && own == mark.value_or(own)) {
+            return image.substr(0, image.size() - (mark ? own.size() : 0));
         }
         const Node* found = node_.find(key);
         fault("bad-value",
@@ -108,6 +114,26 @@ public:
         } catch (const Error&) {
             return std::nullopt;
         }
+    }
+
+    /// "HOST/REPOSITORY:TAG" or "HOST/REPOSITORY@DIGEST" in its normal form; "" for anything else.
+    [[nodiscard]] static std::string normal_image(const std::string& text) {
+        const std::string_view mark = image_mark(text);
+        if (mark.empty() || !normal_location(text.substr(0, text.size() - mark.size()), false)) {
+            return {};  // without a host, or with a wildcard
+        }
+        try {
+            return parse_reference(text).name() + std::string(mark);
+        } catch (const Error&) {
+            return {};
+        }
+    }
+
+    /// True if the member says nothing: absent, null or an empty text.
+    [[nodiscard]] bool lacks(std::string_view key) const {
+        const Node* found = node_.find(key);
+        return node_.is_mapping() &&
+               (found == nullptr || found->is_null() || (found->is_string() && found->text().empty()));
     }
 
     void missing(std::string_view key) {
@@ -160,32 +186,35 @@ void read_registry(const value::Document& document, const Node& node, std::vecto
                    Diagnostics& faults) {
     MirrorFields fields(document, node, "registry", faults);
     MirrorRule rule;
-    rule.prefix = fields.location("prefix", true);
-    rule.location = fields.location("location", false);
+    const bool alone = fields.lacks("prefix");
+    rule.prefix = fields.location(alone ? "location" : "prefix", !alone, std::nullopt);
+    const std::string_view mark = image_mark(rule.prefix);
+    rule.location = alone ? rule.prefix.substr(0, rule.prefix.size() - mark.size())
+                          : fields.location("location", false, mark);
     rule.insecure = fields.boolean("insecure");
     rule.blocked = fields.boolean("blocked");
     const bool digest_only = fields.boolean("mirror-by-digest-only");
     for (const Node* item : items_of(fields, "mirror")) {
         MirrorFields mirror(document, *item, "registry.mirror", faults);
         Mirror made;
-        made.location = mirror.location("location", false);
+        made.location = mirror.location("location", false, mark);
         made.insecure = mirror.boolean("insecure");
         made.use = static_cast<MirrorUse>(mirror.choice("pull-from-mirror", {"all", "digest-only", "tag-only"}));
-        if (digest_only && made.use == MirrorUse::all) {
+        if (digest_only && !mirror.lacks("pull-from-mirror")) {
+            mirror.wrong("pull-from-mirror", *item->find("pull-from-mirror"),
+                         "none where the registry has mirror-by-digest-only");
+        } else if (digest_only) {
             made.use = MirrorUse::digest_only;
         }
-        if (item->is_mapping() && item->find("location") == nullptr) {
+        if (mirror.lacks("location")) {
             mirror.missing("location");
         }
         mirror.done();
         rule.mirrors.push_back(std::move(made));
     }
+    fields.allow("prefix");
     fields.done();
-    if (rule.prefix.empty()) {
-        rule.prefix = rule.location;
-    }
-    if (rule.prefix.empty() && node.is_mapping() && node.find("prefix") == nullptr &&
-        node.find("location") == nullptr) {
+    if (alone && fields.lacks("location")) {
         fields.missing("prefix or location");
     }
     const auto same =
@@ -308,8 +337,8 @@ void read_set(const value::Document& document, const Node& root, std::vector<Mir
         MirrorFields entry(document, *item, std::string(row->list), faults);
         MirrorSetEntry made;
         made.use = row->use;
-        made.source = entry.location("source", true);
-        if (item->is_mapping() && item->find("source") == nullptr) {
+        made.source = entry.location("source", true, "");
+        if (entry.lacks("source")) {
             entry.missing("source");
         }
         for (const Node* mirror : items_of(entry, "mirrors")) {

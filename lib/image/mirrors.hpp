@@ -24,12 +24,15 @@ struct Mirror {
 
 /// One [[registry]] of registries.conf, or one entry of an ImageDigestMirrorSet and its kin.
 struct MirrorRule {
-    std::string prefix;    ///< "HOST[:PORT][/PATH]" or "*.DOMAIN[:PORT][/PATH]"
+    std::string prefix;    ///< "HOST[:PORT][/PATH]", "*.DOMAIN[:PORT][/PATH]", or one image with its image_mark
     std::string location;  ///< takes the place of the prefix when the source itself is asked; "" for the prefix
     bool insecure = false;
     bool blocked = false;  ///< the source itself is never asked
     std::vector<Mirror> mirrors;
 };
+
+/// ":TAG" or "@DIGEST" at the end of a prefix that is one image alone; "" of any other.
+[[nodiscard]] std::string_view image_mark(std::string_view prefix) noexcept;
 
 /// Reads a mirror configuration. TOML (containers-registries.conf(5)): [[registry]] with prefix, location, insecure,
 /// blocked, mirror-by-digest-only, and [[registry.mirror]] with location, insecure, pull-from-mirror; the keys that
@@ -56,8 +59,8 @@ struct Endpoint {
     bool mirror = false;  ///< false for the source itself, which comes last
 };
 
-/// Mirrors in their order, then the source. The rule whose prefix stands for most of the name applies. Empty if the
-/// source is blocked and no mirror serves this reference.
+/// Mirrors in their order, then the source, without those that a rule of their own blocks. The rule whose prefix stands
+/// for most of the name applies. Empty if the source is blocked and no mirror serves this reference.
 [[nodiscard]] std::vector<Endpoint> endpoints_of(const Reference& reference, const std::vector<MirrorRule>& rules);
 
 }  // namespace kmm::image

@@ -20,12 +20,15 @@ namespace kmm::net {
 
 namespace {
 
+/// An empty variable is as one that is absent, for curl and for programs written in Go.
 std::string variable(const char* lower, const char* upper) {
-    const char* value = std::getenv(lower);
-    if (value == nullptr && upper != nullptr) {
-        value = std::getenv(upper);
+    for (const char* name : {lower, upper}) {
+        const char* value = name == nullptr ? nullptr : std::getenv(name);
+        if (value != nullptr && *value != '\0') {
+            return value;
+        }
     }
-    return value == nullptr ? std::string() : std::string(value);
+    return {};
 }
 
 /// The bytes of an IPv4 or IPv6 address, as text: 4 or 16; none for anything else.
@@ -78,16 +81,17 @@ bool is_meant(const Url& url, std::string_view entry) {
     if (bracketed && entry.ends_with(']')) {
         entry = entry.substr(1, entry.size() - 2);
     }
-    if (entry.starts_with('.')) {
-        entry.remove_prefix(1);
+    const bool only_below = entry.starts_with("*.");  // as programs written in Go read it: not the domain itself
+    if (only_below || entry.starts_with('.')) {
+        entry.remove_prefix(only_below ? 2 : 1);
     }
     if (entry.empty()) {
         return false;
     }
     if (const std::string address = address_bytes(url.host); !address.empty()) {
-        return address == address_bytes(entry);
+        return address == address_bytes(entry) && !only_below;
     }
-    return url.host == entry || url.host.ends_with("." + std::string(entry));
+    return (url.host == entry && !only_below) || url.host.ends_with("." + std::string(entry));
 }
 
 }  // namespace

@@ -12,7 +12,8 @@ namespace kmm::net {
 /// The proxy that the environment wants for `url`, as its address is written there, "" for none: as curl reads
 /// http_proxy, https_proxy, all_proxy and no_proxy (its manual, "Environment"), whose entries, separated by commas or
 /// blanks, are *, hosts with all below them, addresses and networks (10.0.0.0/8), and as the tools written in Go have
-/// it also a host or address with a port.
+/// it also a host or address with a port, and *.DOMAIN for all below a domain. A variable that is empty is as one that
+/// is absent.
 [[nodiscard]] std::string proxy_of(const Url& url);
 
 /// A proxy's address for messages: HOST:PORT as it is written, never user or password; "(not shown)" where that cannot

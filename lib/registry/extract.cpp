@@ -20,6 +20,7 @@ namespace kmm::registry {
 
 namespace {
 
+constexpr int k_far_readings_max = 3;  // for files elsewhere: archives name the first of equal files, never a chain
 constexpr std::size_t k_hole_piece = 256U << 10U;
 constexpr std::size_t k_config_scan_max = 1U << 20U;
 
@@ -199,8 +200,14 @@ void read_image(Extraction& into, const std::function<void()>& read) {
     if (real) {
         read_again({});
     }
-    if (auto far = into.view.far_files(); !far.empty()) {
-        read_again(std::move(far));
+    std::set<std::string> looked_for;
+    for (int reading = 0; reading < k_far_readings_max; ++reading) {
+        const auto far = into.view.far_files();
+        if (std::includes(looked_for.begin(), looked_for.end(), far.begin(), far.end())) {
+            break;
+        }
+        looked_for.insert(far.begin(), far.end());
+        read_again(looked_for);
     }
     into.view.finish();
 }

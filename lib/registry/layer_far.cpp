@@ -3,6 +3,7 @@
 // the image's own, and get the link's name: nothing is followed on the host.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "base/error.hpp"
@@ -73,7 +74,7 @@ bool LayerView::add_hard_link_to_file(const std::string& path, const std::string
     if (!may_mean_file(path, target)) {
         return false;
     }
-    if (!far_wanted_.contains(target)) {
+    if (!far_wanted_.contains(target) || far_hard_.contains(target)) {
         await_far_file(path, target, ViewNode{0, layer_, EntryKind::file, false});
         return true;
     }
@@ -89,8 +90,33 @@ bool LayerView::add_hard_link_to_file(const std::string& path, const std::string
     return true;
 }
 
+/// The file that a hard link elsewhere in the image means at this place of the archive; nullptr if it is not known. One
+/// that nothing was looked for is noted for another reading.
+const ViewNode* LayerView::far_hard_link(const std::string& path, const LayerEntry& entry) {
+    std::string_view named = entry.target;
+    named.remove_prefix(std::min(named.find_first_not_of('/'), named.size()));
+    const std::string target = normalise_entry(named, *limits_);
+    const ViewNodes& known = wanted_.covers(target) ? nodes() : far_found_;
+    if (const auto found = known.find(target); found != known.end()) {
+        return found->second.kind == EntryKind::file ? &found->second : nullptr;
+    }
+    if (!wanted_.covers(target) && (!far_wanted_.contains(target) || far_hard_.contains(target))) {
+        far_hard_[path] = target;
+    }
+    return nullptr;
+}
+
 std::optional<ContentId> LayerView::add_far_file(const std::string& path, const LayerEntry& entry) {
     erase_lower(path, true);
+    far_hard_.erase(path);
+    if (entry.kind == EntryKind::hardlink) {
+        if (const ViewNode* file = far_hard_link(path, entry); file != nullptr) {
+            ViewNode node = *file;
+            node.layer = layer_;
+            far_found_[path] = node;
+            return std::nullopt;
+        }
+    }
     if (entry.kind != EntryKind::file) {
         pass_link(path, entry);
         return std::nullopt;  // the link is told to lead nowhere
@@ -104,6 +130,9 @@ std::set<std::string> LayerView::far_files() const {
     std::set<std::string> files;
     for (const auto& [path, link] : far_links_) {
         files.insert(link.target);
+    }
+    for (const auto& [path, target] : far_hard_) {
+        files.insert(target);
     }
     return files;
 }

@@ -61,7 +61,7 @@ public:
     [[nodiscard]] std::optional<Wanted> other_way() const;
     /// Files elsewhere in the image that links of modules and firmware in the wanted part lead to: `weak-updates/x.ko`
     /// to another kernel's module, say, or a hard link to a file that two kernels share. To be asked after the last
-    /// layer; with look_for() another reading takes them.
+    /// layer; with look_for() another reading takes them, and may find hard links among them to yet others.
     [[nodiscard]] std::set<std::string> far_files() const;
     void look_for(std::set<std::string> files) { far_wanted_ = std::move(files); }
     /// Resolves every link against the finished view; links that lead nowhere are dropped with a warning.
@@ -116,6 +116,7 @@ private:
     void await_far_file(const std::string& path, const std::string& end, ViewNode link);
     [[nodiscard]] std::optional<ContentId> add_far_file(const std::string& path, const LayerEntry& entry);
     [[nodiscard]] ContentId take_content(const std::string& path, const LayerEntry& entry);
+    [[nodiscard]] const ViewNode* far_hard_link(const std::string& path, const LayerEntry& entry);
     void place_far_files();
     void add_hardlink(const std::string& path, const LayerEntry& entry);
     [[nodiscard]] std::optional<std::string> resolve(const std::string& path, std::uint64_t& steps) const;
@@ -141,6 +142,7 @@ private:
     std::map<std::string, FarLink> far_links_;        ///< by the path of the link
     std::set<std::string> far_wanted_;                ///< such files, to be taken when they come
     ViewNodes far_found_;                             ///< those that came
+    std::map<std::string, std::string> far_hard_;     ///< those that are hard links to a file that is not looked for
     std::set<std::string> whiteouts_;                 ///< of the current layer
     std::set<std::string> warnings_;
     std::uint32_t layer_ = 0;

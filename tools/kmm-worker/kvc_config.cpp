@@ -93,6 +93,7 @@ public:
             if (rest_of_line().starts_with("export") && is_blank(at_ + 6)) {
                 at_ += 6;
                 skip_blanks();
+                if (skip_exported_names()) continue;
             }
             do found.push_back(assignment());
             while (another_follows());
@@ -149,6 +150,20 @@ private:
             } else {
                 return true;
             }
+        }
+    }
+
+    /// Behind `export`: passes over names alone, which keep their values; true if the statement has nothing else.
+    bool skip_exported_names() {
+        for (;;) {
+            std::size_t end = at_;
+            while (is_word(peek(end))) ++end;
+            const bool is_alone = is_blank(end) || peek(end) == '\n' || peek(end) == ';';
+            if (!is_alone || !is_kvc_key(text_.substr(at_, end - at_))) return false;
+            at_ = end;
+            skip_blanks();
+            if (peek(at_) == ';') return ++at_, true;
+            if (peek(at_) == '\n' || peek(at_) == '#') return true;
         }
     }
 

@@ -200,6 +200,59 @@ TEST_CASE("a mirror that is blocked itself is not asked") {
                          "m.io], mirrorSourcePolicy: NeverContactSource}]}\n") == "m.io/x" + k_pinned);
 }
 
+TEST_CASE("a registry that another one leads to is not asked if it is blocked itself") {
+    const std::string config =
+        "[[registry]]\nprefix = 'a.io/team'\nlocation = 'b.io/x'\n"
+        "[[registry]]\nprefix = 'c.io'\nlocation = 'b.io'\n[[registry.mirror]]\nlocation = 'm.io'\n"
+        "[[registry]]\nlocation = 'b.io'\nblocked = true\n";
+    CHECK(endpoints_text("a.io/team/d:1", config).empty());
+    CHECK(endpoints_text("a.io/other/d:1", config) == "a.io/other/d:1");
+    CHECK(endpoints_text("c.io/d:1", config) == "m.io/d:1");
+}
+
+TEST_CASE("registries.conf: a prefix that is one image") {
+    const std::string config =
+        "[[registry]]\nprefix = 'a.io/d:bad'\nblocked = true\n"
+        "[[registry]]\nlocation = 'a.io/d" + k_pinned + "'\nblocked = true\n"
+        "[[registry]]\nprefix = 'docker.io/ubi:9'\nlocation = 'b.io/ubi'\n"
+        "[[registry.mirror]]\nlocation = 'm.io:5000/ubi:9'\n"
+        "[[registry]]\nprefix = 'a.io'\n[[registry.mirror]]\nlocation = 'm.io'\n";
+    CHECK(endpoints_text("a.io/d:bad", config).empty());
+    CHECK(endpoints_text("a.io/d" + k_pinned, config).empty());
+    CHECK(endpoints_text("a.io/d:bad" + k_pinned, config).empty());
+    for (const char* other : {"d:bad2", "d:good", "d/bad:1", "d/d:bad"}) {
+        CAPTURE(other);
+        const std::string name = other;
+        CHECK(endpoints_text("a.io/" + name, config) == "m.io/" + name + " a.io/" + name);
+    }
+    CHECK(endpoints_text("ubi:9", config) == "m.io:5000/ubi:9 b.io/ubi:9");
+    CHECK(endpoints_text("ubi:8", config) == "index.docker.io/library/ubi:8");
+    for (const char* wrong : {"prefix = 'a.io/d'\nlocation = 'b.io/d:1'", "prefix = 'a.io/d:1'\nlocation = 'b.io/d:2'",
+                              "prefix = 'a.io/d:'\nlocation = 'b.io'", "prefix = '*.a.io/d:1'\nlocation = 'b.io'",
+                              "prefix = 'team/d:1'\nlocation = 'b.io'"}) {
+        CAPTURE(wrong);
+        CHECK(mirror_faults("[[registry]]\n" + std::string(wrong) + "\n").find("bad-value") != std::string::npos);
+    }
+}
+
+TEST_CASE("registries.conf: texts that are empty") {
+    CHECK(endpoints_text("a.io/x:1", "[[registry]]\nprefix = 'a.io'\n[[registry.mirror]]\nlocation = 'm.io'\n"
+                                     "pull-from-mirror = ''\n") == "m.io/x:1 a.io/x:1");
+    CHECK(endpoints_text("x.a.io/x:1", "[[registry]]\nprefix = '*.a.io'\nlocation = ''\n") == "x.a.io/x:1");
+    CHECK(mirror_faults("[[registry]]\nlocation = ''\nblocked = true\n").starts_with("m.conf:1:1 missing-field"));
+    CHECK(mirror_faults("[[registry]]\nlocation = 'a.io'\n[[registry.mirror]]\nlocation = ''\n")
+              .starts_with("m.conf:3:1 missing-field"));
+    CHECK(mirror_faults("kind: ImageTagMirrorSet\nspec: {imageTagMirrors: [{source: '', mirrors: [y.io]}]}\n")
+              .starts_with("m.conf:2:26 missing-field"));
+}
+
+TEST_CASE("registries.conf: two words on when a mirror is asked") {
+    CHECK(mirror_faults("[[registry]]\nprefix = 'a.io'\nmirror-by-digest-only = true\n[[registry.mirror]]\n"
+                        "location = 'm.io'\npull-from-mirror = 'tag-only'\n")
+              .starts_with("m.conf:6:20 bad-value: pull-from-mirror: expected none where the registry has "
+                           "mirror-by-digest-only"));
+}
+
 TEST_CASE("faults of a mirror configuration are all named with their places") {
     CHECK(mirror_faults("[[registry]]\nlocaton = \"a.io\"\nblocked = \"yes\"\n")
               .starts_with("m.conf:1:1 missing-field m.conf:2:1 unknown-field m.conf:3:11 bad-value: registry: "

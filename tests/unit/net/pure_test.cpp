@@ -136,6 +136,13 @@ TEST_CASE("no_proxy: hosts, addresses, networks and ports, between commas or bla
         {".example", "https://registry.example/", false},
         {".registry.example", "https://registry.example/", false},
         {"gistry.example", "https://registry.example/", true},
+        {"*.example", "https://registry.example/", false},
+        {"*.example", "https://a.registry.example:5000/", false},
+        {"*.example:5000", "https://registry.example:5000/", false},
+        {"*.example:5000", "https://registry.example/", true},
+        {"*.registry.example", "https://registry.example/", true},
+        {"*.gistry.example", "https://registry.example/", true},
+        {"*.", "https://registry.example/", true},
         {"REGISTRY.example", "https://registry.example/", false},
         {"other, registry.example", "https://registry.example/", false},
         {"other registry.example\tmore", "https://registry.example/", false},
@@ -178,6 +185,16 @@ TEST_CASE("no_proxy: hosts, addresses, networks and ports, between commas or bla
     }
     ::unsetenv("no_proxy");
     ::unsetenv("https_proxy");
+}
+
+TEST_CASE("a variable of proxies that is empty is as one that is absent") {
+    ::setenv("https_proxy", "", 1);
+    ::setenv("HTTPS_PROXY", "http://proxy.example:3128", 1);
+    ::setenv("no_proxy", "", 1);
+    ::setenv("NO_PROXY", "other.example", 1);
+    CHECK(net::proxy_of(*net::parse_url("https://registry.example/")) == "http://proxy.example:3128");
+    CHECK(net::proxy_of(*net::parse_url("https://other.example/")).empty());
+    for (const char* name : {"https_proxy", "HTTPS_PROXY", "no_proxy", "NO_PROXY"}) ::unsetenv(name);
 }
 
 TEST_CASE("the name of a proxy holds no password") {

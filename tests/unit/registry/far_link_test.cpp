@@ -164,6 +164,45 @@ TEST_CASE("a hard link to a module elsewhere in the image is that module") {
         CHECK(several.files == std::map<std::string, std::string>{
                                    {twin, "module"}, {k_modules + "/b.ko", "module"}, {k_link, "module"}});
     }
+    SUBCASE("a symbolic link to such a hard link, too") {
+        for (const std::string& target : std::vector<std::string>{"srv/a.ko", "/srv/a.ko", twin}) {
+            CAPTURE(target);
+            const std::string plain = target.substr(target.starts_with('/') ? 1 : 0);
+            const auto link = plain_layer(TarBuilder().symlink(k_link, "/" + first).finish());
+            const auto files = plain_layer(TarBuilder().file(plain, "module").hardlink(first, target).finish());
+            const auto later = plain_layer(TarBuilder().file(plain, "newer").finish());
+            for (const auto& layers : {std::vector{link, files}, std::vector{files, link},
+                                       std::vector{files, later, link}}) {
+                const Outcome far = pull_layers(layers);
+                REQUIRE_MESSAGE(!far.error, far.message());
+                CHECK(far.files.at(k_link) == "module");
+                CHECK(far.result.warnings.empty());
+            }
+        }
+        const Outcome chain = pull_tar(TarBuilder()
+                                           .file("srv/a.ko", "module")
+                                           .hardlink(first, "srv/a.ko")
+                                           .hardlink(twin, first)
+                                           .symlink(k_link, "/" + first)
+                                           .finish());
+        REQUIRE_MESSAGE(!chain.error, chain.message());
+        CHECK(chain.files == std::map<std::string, std::string>{{twin, "module"}, {k_link, "module"}});
+    }
+    SUBCASE("a symbolic link to one that leads nowhere is left out") {
+        for (const std::string& target : std::vector<std::string>{"srv/none.ko", first, "srv/b.ko"}) {
+            CAPTURE(target);
+            const Outcome none = pull_tar(TarBuilder()
+                                              .file(k_modules + "/c.ko", "c")
+                                              .symlink("srv/b.ko", "c.ko")
+                                              .hardlink(first, target)
+                                              .symlink(k_link, "/" + first)
+                                              .finish());
+            REQUIRE_MESSAGE(!none.error, none.message());
+            CHECK(none.files.size() == 1);
+            REQUIRE(none.result.warnings.size() == 1);
+            CHECK(none.result.warnings.front().starts_with("dangling-link: /" + k_link));
+        }
+    }
     SUBCASE("firmware, too") {
         const Outcome firmware = pull_tar(TarBuilder()
                                               .file(k_modules + "/a.ko", "a")
