@@ -29,9 +29,9 @@ std::vector<std::string> host_of(const upgrade::Run& run, const upgrade::NodeRec
     const auto node = upgrade::kubernetes::read(record);
     const bool has_begun = !begins_with(record.state, {"pending", "prepar"});
     const auto known = [](const std::string& version) { return version.empty() ? std::string("unknown") : version; };
-    // Where only control planes are upgraded, theirs is the version that is kept.
-    const bool is_kubelet = !upgrade::kubernetes::subject_of(run).kubelet.empty() || !node.is_control_plane;
-    const auto kubelet = is_kubelet ? record.current_version : record.from_version;
+    // Where only control planes are upgraded, the version that is followed is theirs.
+    const bool is_kubelet = !upgrade::kubernetes::subject_of(run).kubelet.empty();
+    const auto kubelet = is_kubelet ? record.current_version : node.kept_kubelet;
     return {std::to_string(id),
             base::escape(record.name),
             node.is_control_plane ? "controller" : "worker",
