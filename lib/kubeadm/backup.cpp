@@ -38,7 +38,9 @@ constexpr const char* k_files[] = {"/etc/kubernetes/admin.conf",
                                    "/var/lib/kubelet/kubeadm-flags.env",
                                    "/etc/default/kubelet"};
 
+/// A link that leads nowhere is no file that anybody reads.
 bool is_regular(const Place& place, const std::string& path) {
+    if (!place.exists(path)) return false;
     struct stat info {};
     const sys::Fd fd = place.open(path, O_PATH);
     return ::fstat(fd.get(), &info) == 0 && S_ISREG(info.st_mode);

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where an upgrade is to stop, and who remembers it."""
-from kubernetes_fleet import FROM, START
+import subprocess
+
+from kubernetes_fleet import FROM, START, TARGET
 from kubernetes_case import Case
 
 
@@ -34,4 +36,35 @@ class Until(Case):
         self.assertIn("upgraded-networking is left out of this upgrade", shown)
         self.assertEqual(self.run_states()[-1], "upgraded-first-master")
         self.must("resume")
+        self.require_complete()
+
+
+class Between(Case):
+    """A way of two runs, that was stopped after the first one."""
+    size = (1, 1)
+    versions = (FROM, "v1.35.1", TARGET)
+    needs_tracing = False
+
+    def setUp(self):
+        super().setUp()
+        file = self.work / "versions.yaml"
+        file.write_text(f"versions: [{{version: {FROM}}}, {{version: v1.35.1}}, "
+                        f"{{version: {TARGET}, upgrade_from: [v1.35.1]}}]\n")
+        self.options = ("--versions", str(file))
+        self.must(*START, *self.options, "--until", "upgraded-kubelets", exit_code=11)
+        self.must("step")
+
+    def test_the_upgrade_is_not_over(self):
+        framed = self.must("show", "--stx")
+        self.assertRegex(framed, rf"\| to_version +\| {TARGET} +\|\n\| state +\| upgraded-first-master +\|\n")
+        self.assertRegex(self.must("versions", *self.options), rf"{TARGET} +True +unavailable\n")
+        done = subprocess.run([*self.fleet.command("guard"), "--", "true"], env=self.fleet.environment(),
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 75, done.stderr)
+        self.assertIn("hint:    kmm-upgrade resume, or: kmm-upgrade delete\n", done.stderr)
+        self.must("delete")
+        self.assertRegex(self.must("versions", *self.options), rf"{TARGET} +False +unavailable\n")
+
+    def test_the_same_command_goes_on(self):
+        self.must(*START, *self.options, "--or-resume")
         self.require_complete()

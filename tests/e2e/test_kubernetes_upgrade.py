@@ -372,6 +372,8 @@ class Patched(Case):
         self.assertEqual(({fleet.kubelet(node) for node in fleet.names()}, fleet.configured()),
                          ({"v1.35.3"}, "v1.35.3"))
         self.assertEqual({fleet.control_plane(node)["kube-apiserver"] for node in ("cp1", "cp2")}, {"v1.35.3"})
+        # The last run was of control planes alone: their kubelets were there before it.
+        self.assertRegex(self.must("nodes", "--stx"), r"\| cp1 +\| controller +\| v1.35.3 +\| v1.35.3 +\| v1.35.3 +\|")
 
 
 class External(Case):

@@ -95,6 +95,7 @@ upgrade::Run plan_run(const KubernetesRequest& request, const kubernetes::Observ
         node.is_control_plane = i < control_planes;
         if (const auto version = seen.control_plane_of(names[i]); node.is_control_plane && version)
             node.control_plane = node.from_control_plane = version->text();
+        if (hop.kubelet.empty()) node.kept_kubelet = kubelet_of(names[i]);
         node.from_version = node.current_version = hop.kubelet.empty() ? node.control_plane : kubelet_of(names[i]);
         const auto& told =
             hop.control_plane.empty() || !node.is_control_plane ? node.from_version : node.from_control_plane;

@@ -89,6 +89,7 @@ const std::vector<Member> k_node_members = {
     {"role", MemberKind::text, "architecture"},
     {"fromControlPlane", MemberKind::text, "fromVersion"},
     {"controlPlane", MemberKind::text, "fromVersion"},
+    {"keptKubelet", MemberKind::text, "fromVersion"},
     {"backup", MemberKind::text, "fromVersion"},
     {"etcd", MemberKind::text, "fromVersion"},
     {"etcdNow", MemberKind::text, "fromVersion"},

@@ -97,6 +97,7 @@ Node read(const NodeRecord& record) {
     node.is_control_plane = is_control_plane(record);
     node.control_plane = record.facts.get_string({"controlPlane"});
     node.from_control_plane = record.facts.get_string({"fromControlPlane"});
+    node.kept_kubelet = record.facts.get_string({"keptKubelet"});
     node.backup = record.facts.get_string({"backup"});
     node.etcd = record.facts.get_string({"etcd"});
     node.etcd_now = record.facts.get_string({"etcdNow"});
@@ -138,6 +139,7 @@ NodeRecord record_of(Node node) {
     auto facts = value::Node::mapping({{"role", node.is_control_plane ? k_role_control_plane : "worker"}});
     set_text(facts, "controlPlane", node.control_plane);
     set_text(facts, "fromControlPlane", node.from_control_plane);
+    set_text(facts, "keptKubelet", node.kept_kubelet);
     set_text(facts, "backup", node.backup);
     set_text(facts, "etcd", node.etcd);
     set_text(facts, "etcdNow", node.etcd_now);

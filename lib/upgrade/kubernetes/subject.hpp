@@ -49,6 +49,7 @@ struct Node : NodeRecord {
     bool is_control_plane = false;
     std::string control_plane;       ///< version of its control plane at the last look, "" if it has none
     std::string from_control_plane;  ///< the same before the run
+    std::string kept_kubelet;        ///< version of its kubelet where the run upgrades control planes alone, else ""
     std::string backup;              ///< name of the backup on the node, "" before there is one
     std::string etcd;                ///< version of the etcd that the backup is of, "" where there is none, or unknown
     std::string etcd_now;                ///< version of its etcd at the last look, "" where that is not known

@@ -17,14 +17,17 @@ constexpr std::chrono::milliseconds k_command_grace{60'000};  ///< of a command 
 constexpr int k_signal_base = 128;
 
 void require_no_upgrade(Access& access, const std::optional<drive::FreezeNotice>& notice) {
-    if (const auto run = access.record.load(); run && !upgrade::is_final_run_state(run->state)) {
+    // Between two runs on the way to a version, the cluster is as little done as within one.
+    if (const auto run = access.record.load();
+        run && (!upgrade::is_final_run_state(run->state) || (is_kubernetes_run(*run) && is_followed(*run)))) {
         const auto text = upgrade::describe(*run);
         throw Error(
             Exit::locked, "upgrade-under-way",
             fmt::format("an upgrade of {} to {} is under way: it is in state {}", text.subject(), text.to, run->state))
             .detail("by", base::escape(run->created_by))
             .detail("record", base::escape(access.record.directory().path()))
-            .hint(upgrade::next_commands(*run).front() + ", or: kmm-upgrade abort");
+            .hint(upgrade::next_commands(*run).front() +
+                  (is_followed(*run) ? ", or: kmm-upgrade delete" : ", or: kmm-upgrade abort"));
     }
     if (notice) refuse_noticed(*notice);
 }

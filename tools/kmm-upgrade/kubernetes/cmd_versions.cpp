@@ -226,7 +226,7 @@ std::optional<upgrade::Run> own_run(Call& call) {
 
 /// The target of an upgrade that is under way, and not on its way back.
 std::optional<Version> upgraded_to(const upgrade::Run& run) {
-    if (upgrade::is_final_run_state(run.state) || run.rollback) return std::nullopt;
+    if ((upgrade::is_final_run_state(run.state) && !is_followed(run)) || run.rollback) return std::nullopt;
     return Version::parse(upgrade::kubernetes::subject_of(run).target);
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/text.hpp"
 #include "cli/text.hpp"
+#include "upgrade/engine/replay.hpp"
 #include "upgrade/kubernetes/subject.hpp"
 
 namespace kmm::tool_upgrade {
@@ -22,16 +23,17 @@ std::string status_of(const upgrade::Run& run, const upgrade::NodeRecord& node) 
     if (begins_with(node.state, {"upgrading-"})) return node.state;
     const bool is_through = begins_with(node.state, {"kubelet-upgraded", "validating", "uncordoning", "done"});
     const bool has_kubelets = !upgrade::kubernetes::subject_of(run).kubelet.empty();
-    return is_through && has_kubelets && run.state != upgrade::k_run_complete ? "upgraded-kubelet" : "None";
+    const bool is_over = run.state == upgrade::k_run_complete && !upgrade::is_followed(run);
+    return is_through && has_kubelets && !is_over ? "upgraded-kubelet" : "None";
 }
 
 std::vector<std::string> host_of(const upgrade::Run& run, const upgrade::NodeRecord& record, std::size_t id) {
     const auto node = upgrade::kubernetes::read(record);
     const bool has_begun = !begins_with(record.state, {"pending", "prepar"});
     const auto known = [](const std::string& version) { return version.empty() ? std::string("unknown") : version; };
-    // Where only control planes are upgraded, theirs is the version that is kept.
-    const bool is_kubelet = !upgrade::kubernetes::subject_of(run).kubelet.empty() || !node.is_control_plane;
-    const auto kubelet = is_kubelet ? record.current_version : record.from_version;
+    // Where only control planes are upgraded, the version that is followed is theirs.
+    const bool is_kubelet = !upgrade::kubernetes::subject_of(run).kubelet.empty();
+    const auto kubelet = is_kubelet ? record.current_version : node.kept_kubelet;
     return {std::to_string(id),
             base::escape(record.name),
             node.is_control_plane ? "controller" : "worker",
@@ -39,6 +41,16 @@ std::vector<std::string> host_of(const upgrade::Run& run, const upgrade::NodeRec
             node.is_control_plane ? known(node.control_plane) : "N/A",
             is_kubelet && !record.current_known ? "unknown" : known(kubelet),
             status_of(run, record)};
+}
+
+/// The seed has no state of a kubelet stage that is through, and its upgrade is complete at its target only.
+std::string state_of(const upgrade::Run& run) {
+    if (run.state == "upgraded-kubelets") return "upgrading-kubelets";
+    if (!upgrade::is_followed(run)) return run.state;
+    if (!upgrade::kubernetes::subject_of(run).kubelet.empty()) return "upgrading-kubelets";
+    const auto control_planes =
+        std::count_if(run.nodes.begin(), run.nodes.end(), upgrade::kubernetes::is_control_plane);
+    return control_planes > 1 ? "upgraded-second-master" : "upgraded-first-master";
 }
 
 }  // namespace
@@ -67,8 +79,8 @@ std::string framed_upgrade(const upgrade::Run& run) {
     std::vector<std::vector<std::string>> rows{
         {"uuid", run.lineage},
         {"from_version", run.from_version},
-        {"to_version", run.to_version},
-        {"state", is_failed ? "upgrade-failed" : run.state == "upgraded-kubelets" ? "upgrading-kubelets" : run.state},
+        {"to_version", upgrade::kubernetes::subject_of(run).target},
+        {"state", is_failed ? "upgrade-failed" : state_of(run)},
         {"created_at", run.created},
         {"updated_at", run.since}};
     if (is_failed) rows.insert(rows.begin() + 4, {"failed_step", step});

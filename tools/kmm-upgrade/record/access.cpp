@@ -90,7 +90,9 @@ bool is_to_be_resumed(const cli::Args& args, cli::Context& context,
     if (!args.flag("or-resume") || args.flag("dry-run")) return false;
     Call call(args, context);
     const auto run = RecordAccess(call).load();
-    if (!run || !asks_for(*run) || run->state == "upgrade-complete") return false;
+    if (!run || !asks_for(*run)) return false;
+    // An apply finds by itself what is left of it; where the way of a cluster goes on is in the record.
+    if (run->state == upgrade::k_run_complete) return upgrade::describe(*run).kind == "cluster" && is_followed(*run);
     if (!upgrade::is_final_run_state(run->state)) return true;
     const auto text = upgrade::describe(*run);
     throw Error(Exit::paused, "run-ended", fmt::format("this upgrade of {} to {} was aborted", text.subject(), text.to))

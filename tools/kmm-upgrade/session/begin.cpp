@@ -137,7 +137,7 @@ Launched launch_module(Access& access, upgrade::Run run, cluster::NodeRunner& ru
         cluster.directory->check_editable(names, api::label_version_module(subject.ns, subject.name));
     }
     const auto old = access.record.load();
-    if (old && upgrade::is_followed(*old) && !upgrade::module::is_apply(run))
+    if (old && upgrade::is_followed(*old) && upgrade::module::is_apply(*old) && !upgrade::module::is_apply(run))
         access.call.note(fmt::format("the apply before this left out {}: kmm-upgrade apply",
                                      base::join(upgrade::describe(*old).follows, " ")));
     return launch(access, std::move(run), module_hands(access, runner));

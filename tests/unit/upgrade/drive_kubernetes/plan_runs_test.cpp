@@ -70,6 +70,7 @@ TEST_CASE("a run has control planes first, then the other nodes, each by name; w
     CHECK(both.to_version == "v1.35.4");
     CHECK(upgrade::kubernetes::read(both.nodes[0]).from_control_plane == "v1.34.4");
     CHECK(both.nodes[0].from_version == "v1.33.2");
+    CHECK(upgrade::kubernetes::read(both.nodes[0]).kept_kubelet.empty());
     CHECK_FALSE(upgrade::kubernetes::is_control_plane(both.nodes[2]));
 
     request.etcd_leader = "m1";
@@ -81,6 +82,7 @@ TEST_CASE("a run has control planes first, then the other nodes, each by name; w
     CHECK(names(first) == std::vector<std::string>{"m1", "m2"});
     CHECK(first.from_version == "v1.34.4");
     CHECK(first.nodes[0].current_version == "v1.34.4");
+    CHECK(upgrade::kubernetes::read(first.nodes[0]).kept_kubelet == "v1.33.2");
     CHECK(upgrade::kubernetes::subject_of(first).rest ==
           std::vector<std::string>{"control planes v1.35.4, kubelets v1.35.4"});
 }
