@@ -239,7 +239,7 @@ private:
     std::string suffix() const { return '-' + kernel_suffix(context_.os, context_.kernel); }
 
     void bind_to_kernel() {
-        if (context_.os.empty() && !context_.is_hook) {
+        if (context_.os.empty() && !(context_.is_hook && context_.operator_only)) {
             throw Error(Exit::data, "unknown-fact",
                         fmt::format("{}: operatingSystemDecimal of kernel {} is not known", shown(), context_.kernel))
                 .at(place_)
