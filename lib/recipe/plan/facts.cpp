@@ -92,6 +92,12 @@ Release decode_release(api::Fields fields) {
     return release;
 }
 
+/// Whether nodes of the release may run the kernel: the usual one, that with pages of 64 KiB, or the real-time one.
+bool has_kernel(const Release& release, std::string_view kernel) {
+    return kernel == release.kernel || kernel == release.kernel + "+64k" ||
+           (!release.rt_kernel.empty() && kernel == release.rt_kernel);
+}
+
 Node toolkit_node(const DriverToolkit& toolkit) {
     return Node::mapping({{"imageURL", toolkit.image},
                           {"kernelFullVersion", toolkit.kernel},
@@ -177,9 +183,7 @@ void add_release_toolkits(Facts& facts) {
     for (auto& one : facts.kernels) {
         if (one.toolkit) { continue; }
         for (const auto& release : facts.releases) {
-            const bool is_same = one.kernel == release.kernel || one.kernel == release.kernel + "+64k" ||
-                                 (!release.rt_kernel.empty() && one.kernel == release.rt_kernel);
-            if (is_same) {
+            if (has_kernel(release, one.kernel)) {
                 one.toolkit = DriverToolkit{release.toolkit_image, release.kernel, release.rt_kernel, release.os};
             }
         }
@@ -189,7 +193,7 @@ void add_release_toolkits(Facts& facts) {
 Facts facts_on(const Facts& facts, const std::string& kernel) {
     Facts next = facts;
     for (const auto& release : facts.releases) {
-        if (release.kernel == kernel || release.rt_kernel == kernel) { next.cluster_version = release.version; }
+        if (has_kernel(release, kernel)) { next.cluster_version = release.version; }
     }
     const auto known = std::find_if(facts.kernels.begin(), facts.kernels.end(),
                                     [&](const KernelFacts& one) { return one.kernel == kernel; });

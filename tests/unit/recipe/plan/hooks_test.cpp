@@ -120,7 +120,8 @@ TEST_CASE("hooks are copied for each kernel as objects are, and named if they ar
     Case one;
     const std::string hook = "    helm.sh/hook: pre-install\n", kernel = "{k: \"{{ .Values.kernelFullVersion }}\"}";
     one.files = {{"templates/1000-a.yaml", config_map("h", kernel, hook + k_affine) + "---\n" +
-                                               config_map("h0", "{}", hook) + "---\n" + config_map("a", kernel, k_affine)}};
+                                               config_map("h0", "{}", hook) + "---\n" +
+                                               config_map("a", kernel, k_affine)}};
     const auto made = one.render();
     std::vector<std::string> kernels;
     for (const auto& each : made.objects) {

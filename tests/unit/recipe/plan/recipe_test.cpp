@@ -252,6 +252,19 @@ TEST_CASE("facts are read, replaced member by member, and written again") {
     CHECK(faults.size() == 2);
 }
 
+TEST_CASE("facts on a kernel of a release have its version, also with large pages") {
+    rp::Facts facts = one_kernel();
+    facts.releases = {
+        {"rel", "4.18.2", "dtk@10", "5.14.0-503.1.1.el9_5.aarch64", "5.14.0-503.1.1.el9_5.aarch64+rt", "9.5"}};
+    for (const auto* variant : {"", "+64k", "+rt"}) {
+        const auto next = rp::facts_on(facts, facts.releases[0].kernel + variant);
+        CAPTURE(variant);
+        CHECK(next.cluster_version == "4.18.2");
+        CHECK(next.kernels.at(0).toolkit->image == "dtk@10");
+    }
+    CHECK(rp::facts_on(facts, "6.1.0").cluster_version == "4.17.4");
+}
+
 TEST_CASE("text that a CI system would take for a command is printed as JSON") {
     Case one;
     one.facts = one_kernel();
