@@ -240,10 +240,15 @@ private:
 
     void bind_to_kernel() {
         if (context_.os.empty() && !(context_.is_hook && context_.operator_only)) {
+            const auto& all = context_.facts->kernels;
+            const auto node = std::find_if(all.begin(), all.end(), [&](const KernelFacts& one) {
+                return one.kernel == context_.kernel && !one.os_image.empty();
+            });
             throw Error(Exit::data, "unknown-fact",
-                        fmt::format("{}: operatingSystemDecimal of kernel {} is not known", shown(), context_.kernel))
+                        fmt::format("{}: operatingSystemDecimal of kernel {} is not known, and part of the name",
+                                    shown(), context_.kernel))
                 .at(place_)
-                .hint("it is part of the name: give osImage or driverToolkit.osVersion of this kernel in --facts FILE");
+                .hint(system_hint(node == all.end() ? "" : node->os_image));
         }
         const std::string name =
             fmt::format("{}{}", text({"metadata", "name"}), suffix());
