@@ -40,7 +40,7 @@ std::string why_text(std::span<const plan::SpecialResource> all, const std::stri
     for (const auto& kernel : plan::select_kernels(facts, resource, false).all) {
         text += fmt::format("  kernel     {}, system {}, toolkit {}\n", kernel.kernel,
                             kernel.system.os.empty() ? "not known" : kernel.system.os,
-                            kernel.toolkit ? kernel.toolkit->image : "not known");
+                            kernel.toolkit && !kernel.toolkit->image.empty() ? kernel.toolkit->image : "not known");
     }
     const auto containers = driver_containers(rendered);
     std::string state;
@@ -80,7 +80,7 @@ value::Node why_node(std::span<const plan::SpecialResource> all, const std::stri
     for (const auto& kernel : plan::select_kernels(facts, resource, false).all) {
         Node one = Node::mapping({{"kernel", kernel.kernel}});
         if (!kernel.system.os.empty()) { one.set("system", kernel.system.os); }
-        if (kernel.toolkit) { one.set("toolkit", kernel.toolkit->image); }
+        if (kernel.toolkit && !kernel.toolkit->image.empty()) { one.set("toolkit", kernel.toolkit->image); }
         kernels.push_back(std::move(one));
     }
     const auto containers = driver_containers(rendered);

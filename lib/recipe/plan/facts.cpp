@@ -92,6 +92,12 @@ Release decode_release(api::Fields fields) {
     return release;
 }
 
+/// Whether nodes of the release may run the kernel: the usual one, that with pages of 64 KiB, or the real-time one.
+bool has_kernel(const Release& release, std::string_view kernel) {
+    return kernel == release.kernel || kernel == release.kernel + "+64k" ||
+           (!release.rt_kernel.empty() && kernel == release.rt_kernel);
+}
+
 Node toolkit_node(const DriverToolkit& toolkit) {
     return Node::mapping({{"imageURL", toolkit.image},
                           {"kernelFullVersion", toolkit.kernel},
@@ -173,13 +179,21 @@ void overlay_facts(Facts& facts, Facts over) {
     if (!over.kernels.empty()) { facts.kernels = std::move(over.kernels); }
 }
 
+KernelFacts facts_of(const Facts& facts, KernelFacts node) {
+    if (!node.toolkit && (facts.os_version || facts.toolkit_image)) { node.toolkit.emplace(); }
+    if (facts.toolkit_image) { node.toolkit->image = *facts.toolkit_image; }
+    if (!facts.os_version) { return node; }
+    node.toolkit->os_version = *facts.os_version;
+    // What it says of the system would win.
+    if (parse_os_image(node.os_image, false).os != *facts.os_version) { node.os_image.clear(); }
+    return node;
+}
+
 void add_release_toolkits(Facts& facts) {
     for (auto& one : facts.kernels) {
         if (one.toolkit) { continue; }
         for (const auto& release : facts.releases) {
-            const bool is_same = one.kernel == release.kernel || one.kernel == release.kernel + "+64k" ||
-                                 (!release.rt_kernel.empty() && one.kernel == release.rt_kernel);
-            if (is_same) {
+            if (has_kernel(release, one.kernel)) {
                 one.toolkit = DriverToolkit{release.toolkit_image, release.kernel, release.rt_kernel, release.os};
             }
         }
@@ -189,7 +203,7 @@ void add_release_toolkits(Facts& facts) {
 Facts facts_on(const Facts& facts, const std::string& kernel) {
     Facts next = facts;
     for (const auto& release : facts.releases) {
-        if (release.kernel == kernel || release.rt_kernel == kernel) { next.cluster_version = release.version; }
+        if (has_kernel(release, kernel)) { next.cluster_version = release.version; }
     }
     const auto known = std::find_if(facts.kernels.begin(), facts.kernels.end(),
                                     [&](const KernelFacts& one) { return one.kernel == kernel; });
@@ -245,6 +259,12 @@ void set_fact(Facts& facts, std::string_view assignment) {
     } else if (key == "proxy.trustedCA") {
         proxy().trusted_ca = text;
         return;
+    } else if (key == "osVersion" && !text.empty()) {
+        facts.os_version = text;
+        return;
+    } else if (key == "driverToolkitImage" && !text.empty()) {
+        facts.toolkit_image = text;
+        return;
     } else if (key == "apiVersions" && !text.empty()) {
         facts.api_versions.clear();
         for (const auto one : base::split(text, ',')) { facts.api_versions.emplace_back(one); }
@@ -264,7 +284,8 @@ void set_fact(Facts& facts, std::string_view assignment) {
     }
     const std::vector<std::string> names{"clusterVersion",  "osImageURL",      "pushSecretName",   "updateVendor",
                                          "kubeVersion",     "proxy.httpProxy", "proxy.httpsProxy", "proxy.noProxy",
-                                         "proxy.trustedCA", "kernels",         "apiVersions"};
+                                         "proxy.trustedCA", "kernels",         "apiVersions",
+                                         "osVersion",       "driverToolkitImage"};
     const auto near = base::nearest(key, names);
     throw Error(Exit::usage, "bad-value",
                 fmt::format("--fact: expected MEMBER=VALUE with one of {}, found '{}'", base::join(names, ", "),
@@ -294,7 +315,8 @@ Node facts_node(const Facts& facts) {
     }
     if (!facts.node_labels.empty()) { node.set("nodeLabels", labels_node(facts.node_labels)); }
     Node kernels = Node::sequence();
-    for (const auto& one : facts.kernels) {
+    for (const auto& each : facts.kernels) {
+        const auto one = facts_of(facts, each);
         Node kernel = Node::mapping({{"kernelFullVersion", one.kernel}});
         if (!one.os_image.empty()) { kernel.set("osImage", one.os_image); }
         if (!one.labels.empty()) { kernel.set("labels", labels_node(one.labels)); }

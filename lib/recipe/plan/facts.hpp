@@ -40,6 +40,7 @@ struct Proxy {
 /// Absent members are not known: a template that reads them is an error.
 struct Facts {
     std::optional<std::string> cluster_version, os_image_url, push_secret, update_vendor, kube_version;
+    std::optional<std::string> os_version, toolkit_image;   ///< of every kernel, whatever its node says
     std::vector<std::string> api_versions;
     std::optional<Proxy> proxy;
     std::map<std::string, std::string> node_labels;         ///< on every node
@@ -70,6 +71,9 @@ struct SystemVersion {
 /// Members of `over` in place of those of `facts`.
 void overlay_facts(Facts& facts, Facts over);
 
+/// A node with what the facts say of every kernel.
+[[nodiscard]] KernelFacts facts_of(const Facts& facts, KernelFacts node);
+
 /// Kernels without a toolkit get that of the release which has their kernel, in any flavour; of several releases the
 /// last listed.
 void add_release_toolkits(Facts& facts);
@@ -83,7 +87,8 @@ void add_release_toolkits(Facts& facts);
 void add_next_kernel(Facts& facts, const std::string& kernel);
 
 /// Sets one member by "clusterVersion=4.17.4" or "proxy.httpProxy=http://p:3128"; "kernels=A,B" keeps the kernels of
-/// the list and adds those that are missing. Errors: usage "bad-value", "bad-kernel".
+/// the list and adds those that are missing; osVersion and driverToolkitImage are of every kernel. Errors: usage
+/// "bad-value", "bad-kernel".
 void set_fact(Facts& facts, std::string_view assignment);
 
 /// As a facts file has them.

@@ -156,4 +156,42 @@ std::vector<Manifest> hooks_of(const chart::Rendered& rendered, std::string_view
     return all;
 }
 
+void warn_of_hooks(const chart::Rendered& rendered, const std::function<void(Diagnostic)>& notice) {
+    for (const auto& hook : rendered.hooks) {
+        const auto warn = [&](std::string message, std::string hint) {
+            notice({Severity::warning, "hook-not-run", std::move(message), place_of(hook), std::move(hint),
+                    Exit::data});
+        };
+        const auto events = events_of(hook);
+        const auto has = [&](std::string_view event) {
+            return std::find(events.begin(), events.end(), event) != events.end();
+        };
+        const bool is_early = has("pre-install"), is_late = has("post-install");
+        if (is_early && is_late && (hook.kind == "Job" || hook.kind == "Pod")) {
+            warn(fmt::format("{} {} is a hook of {}, and a rollout runs it once, before the objects", hook.kind,
+                             hook.name, base::join(events, ", ")),
+                 "give the work after the objects to a hook with another name");
+            continue;
+        }
+        if (is_early || is_late) {
+            const bool is_moved =
+                is_early != is_late && (is_early ? has("post-upgrade") && !has("pre-upgrade")
+                                                 : has("pre-upgrade") && !has("post-upgrade"));
+            if (!is_moved) { continue; }
+            warn(fmt::format("{} {} is a hook of {}, and a rollout over an earlier release runs it {} the objects",
+                             hook.kind, hook.name, base::join(events, ", "), is_early ? "before" : "after"),
+                 is_early ? "put it into a later state if it has to run after them"
+                          : "put it into an earlier state if it has to run before them");
+            continue;
+        }
+        if (std::any_of(events.begin(), events.end(),
+                        [](const std::string& event) { return event.starts_with("test"); })) {
+            continue;
+        }
+        warn(fmt::format("{} {} is a hook of {} alone, and is left out", hook.kind, hook.name,
+                         base::join(events, ", ")),
+             "add pre-install or post-install to helm.sh/hook, or do its work by hand");
+    }
+}
+
 }  // namespace kmm::recipe::plan

@@ -3,6 +3,7 @@
 // room.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -40,5 +41,9 @@ void open_lists(std::vector<chart::Manifest>& manifests);
 [[nodiscard]] std::vector<std::string> events_of(const chart::Manifest& hook);
 /// The hooks of an event ("pre-install"), by weight, then by name.
 [[nodiscard]] std::vector<chart::Manifest> hooks_of(const chart::Rendered& rendered, std::string_view event);
+
+/// Hooks of upgrades, rollbacks and removals, and those whose place in an upgrade differs; tests are run by those
+/// who ask for them.
+void warn_of_hooks(const chart::Rendered& rendered, const std::function<void(Diagnostic)>& notice);
 
 }  // namespace kmm::recipe::plan

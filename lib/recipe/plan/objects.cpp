@@ -239,11 +239,16 @@ private:
     std::string suffix() const { return '-' + kernel_suffix(context_.os, context_.kernel); }
 
     void bind_to_kernel() {
-        if (context_.os.empty() && !context_.is_hook) {
+        if (context_.os.empty() && !(context_.is_hook && context_.operator_only)) {
+            const auto& all = context_.facts->kernels;
+            const auto node = std::find_if(all.begin(), all.end(), [&](const KernelFacts& one) {
+                return one.kernel == context_.kernel && !one.os_image.empty();
+            });
             throw Error(Exit::data, "unknown-fact",
-                        fmt::format("{}: operatingSystemDecimal of kernel {} is not known", shown(), context_.kernel))
+                        fmt::format("{}: operatingSystemDecimal of kernel {} is not known, and part of the name",
+                                    shown(), context_.kernel))
                 .at(place_)
-                .hint("it is part of the name: give osImage or driverToolkit.osVersion of this kernel in --facts FILE");
+                .hint(system_hint(node == all.end() ? "" : node->os_image));
         }
         const std::string name =
             fmt::format("{}{}", text({"metadata", "name"}), suffix());
@@ -288,38 +293,50 @@ private:
         return vendor && !context_.all_builds && *vendor != context_.facts->update_vendor.value_or("");
     }
 
+    /// nullptr where there are no Pods.
+    Map* pod_spec() {
+        if (kind_ == "Pod") { return &mapping({"spec"}); }
+        if (is_workload(kind_) || kind_ == "ReplicaSet" || kind_ == "Job") {
+            return &mapping({"spec", "template", "spec"});
+        }
+        return kind_ == "CronJob" ? &mapping({"spec", "jobTemplate", "spec", "template", "spec"}) : nullptr;
+    }
+
     void inject_proxy() {
-        if (context_.operator_only || (kind_ != "Pod" && !is_workload(kind_))) { return; }
+        Map* spec = context_.operator_only ? nullptr : pod_spec();
+        if (spec == nullptr) { return; }
         if (!context_.facts->proxy) {
             throw Error(Exit::data, "unknown-fact",
                         fmt::format("{}: proxy is not known, and the annotation proxy asks for it", shown()))
                 .at(place_)
                 .hint("give Proxy cluster in -f, proxy in --facts FILE, or --fact proxy.httpProxy=URL");
         }
-        Map& spec = kind_ == "Pod" ? mapping({"spec"}) : mapping({"spec", "template", "spec"});
         const Proxy& proxy = *context_.facts->proxy;
-        const auto containers = spec.find("containers");
-        if (containers == spec.end() || !containers->second.is_list() || (proxy.http.empty() && proxy.https.empty())) {
-            return;
-        }
-        for (auto& container : containers->second.shared_items()) {
-            if (!container.is_map()) { continue; }
-            Value& env = (*container.shared_map())["env"];
-            if (!env.is_list() || env.is_none()) { env = Value::list({}); }
-            for (const auto& [name, value] : {std::pair<const char*, const std::string*>{"HTTP_PROXY", &proxy.http},
-                                              {"HTTPS_PROXY", &proxy.https},
-                                              {"NO_PROXY", &proxy.no}}) {
-                const bool present =
-                    std::any_of(env.items().begin(), env.items().end(), [&, wanted = name](const Value& one) {
-                        const auto own = one.members().find("name");
-                        return own != one.members().end() && own->second.text() == wanted;
-                    });
-                if (!present && !value->empty()) {
-                    env = env.appended(Value::map({{"name", Value::string(name)}, {"value", Value::string(*value)}}));
-                }
+        if (proxy.http.empty() && proxy.https.empty()) { return; }
+        for (const auto key : {"initContainers", "containers"}) {
+            const auto containers = spec->find(key);
+            if (containers == spec->end() || !containers->second.is_list()) { continue; }
+            for (auto& container : containers->second.shared_items()) {
+                if (container.is_map()) { set_proxy((*container.shared_map())["env"], proxy); }
             }
         }
         differs("the proxy is set in its containers; the operator loses it");
+    }
+
+    static void set_proxy(Value& env, const Proxy& proxy) {
+        if (!env.is_list() || env.is_none()) { env = Value::list({}); }
+        for (const auto& [name, value] : {std::pair<const char*, const std::string*>{"HTTP_PROXY", &proxy.http},
+                                          {"HTTPS_PROXY", &proxy.https},
+                                          {"NO_PROXY", &proxy.no}}) {
+            const bool present =
+                std::any_of(env.items().begin(), env.items().end(), [&, wanted = name](const Value& one) {
+                    const auto own = one.members().find("name");
+                    return own != one.members().end() && own->second.text() == wanted;
+                });
+            if (!present && !value->empty()) {
+                env = env.appended(Value::map({{"name", Value::string(name)}, {"value", Value::string(*value)}}));
+            }
+        }
     }
 
     void own() {

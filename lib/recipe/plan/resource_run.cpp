@@ -194,7 +194,7 @@ private:
             }
         }
         put_hooks(step.name, rendered, "post-install");
-        if (!options_.operator_only) { warn_of_hooks(rendered); }
+        if (!options_.operator_only) { warn_of_hooks(rendered, notice_); }
     }
 
     void make_namespace(const Expanded& own) {
@@ -244,24 +244,25 @@ private:
         return opened(chart_.render(state, *context_.expanded, known->second));
     }
 
-    void put_all(const std::string& state, const std::string& kernel, const std::vector<Manifest>& manifests,
-                 bool is_hook) {
-        // The operator gives hooks and definitions no kernel: the name ends with the hash of none.
+    /// Hooks and definitions. The operator gives them no kernel: the name ends with the hash of none.
+    void put_all(const std::string& state, const std::vector<Manifest>& manifests, bool has_kernel) {
         ObjectContext whole = context_;
-        context_.is_hook = is_hook;
-        if (is_hook && options_.operator_only) { context_.kernel = context_.os = ""; }
+        context_.is_hook = true;
+        if (!has_kernel || options_.operator_only) { context_.kernel = context_.os = ""; }
         for (const auto& manifest : manifests) {
-            if (auto made = make(manifest)) { put(state, kernel, std::move(made->object), made->origin); }
+            if (auto made = make(manifest)) {
+                put(state, made->affine ? context_.kernel : "", std::move(made->object), made->origin);
+            }
         }
         context_ = std::move(whole);
     }
 
     void put_definitions(const std::string& state, const chart::Rendered& rendered) {
         if (options_.operator_only) {
-            put_all(state, "", operator_definitions(rendered), true);
+            put_all(state, operator_definitions(rendered), false);
         } else if (!definitions_done_) {
             definitions_done_ = true;
-            put_all(state, "", definitions(rendered), true);
+            put_all(state, definitions(rendered), false);
         }
     }
 
@@ -270,7 +271,8 @@ private:
         Made made{context_.is_hook ? tmpl::deep_copy(manifest.object) : manifest.object, place_of(manifest), false};
         if (!options_.operator_only && made.object.is_nil()) { return std::nullopt; }
         if (options_.operator_only && manifest.content.starts_with("---")) { made.object = Value::nil(); }
-        made.affine = !context_.is_hook && is_kernel_affine(made.object, options_.operator_only);
+        const bool may_be_affine = options_.operator_only ? !context_.is_hook : !context_.kernel.empty();
+        made.affine = may_be_affine && is_kernel_affine(made.object, options_.operator_only);
         auto object = adapt_object(made.object, context_, made.origin, notice_);
         if (!object) { return std::nullopt; }
         made.object = std::move(*object);
@@ -294,6 +296,14 @@ private:
         return rendered.objects;
     }
 
+    void note_hooks(const std::string& state, const std::string& event, const Position& place) {
+        if (hooks_done_.insert(event).second) { return; }
+        warn("sro-differs",
+             fmt::format("{}: {} hooks of {} are run; the operator runs those of the first state that has any",
+                         resource_.name, event, state),
+             place, "--compat sro keeps what the operator does", Severity::note);
+    }
+
     void put_hooks(const std::string& state, const chart::Rendered& rendered, const std::string& event) {
         auto hooks = hooks_of(rendered, event);
         // The operator reads a hook alone: a separator in front of it makes no empty document.
@@ -302,13 +312,8 @@ private:
         }
         // The operator keeps a marker for each namespace and runs no hooks of that event any more.
         if (hooks.empty() || (options_.operator_only && hooks_done_.contains(event))) { return; }
-        if (!options_.operator_only && !hooks_done_.insert(event).second) {
-            warn("sro-differs",
-                 fmt::format("{}: {} hooks of {} are run; the operator runs those of the first state that has any",
-                             resource_.name, event, state),
-                 place_of(hooks.front()), "--compat sro keeps what the operator does", Severity::note);
-        }
-        put_all(state, "", hooks, true);
+        if (!options_.operator_only) { note_hooks(state, event, place_of(hooks.front())); }
+        put_all(state, hooks, true);
         if (!options_.operator_only) { return; }
         hooks_done_.insert(event);  // not if one of them failed
         Map metadata{{"name", Value::string("sh.helm.hooks." + event)},
@@ -324,46 +329,6 @@ private:
                                          {"kind", Value::string("ConfigMap")},
                                          {"metadata", Value::map(std::move(metadata))}});
         put(state, "", marker, place_of(hooks.front()));
-    }
-
-    /// Hooks of upgrades, rollbacks and removals, and those whose place in an upgrade differs; tests are run by those
-    /// who ask for them.
-    void warn_of_hooks(const chart::Rendered& rendered) {
-        for (const auto& hook : rendered.hooks) {
-            const auto events = events_of(hook);
-            const auto has = [&](std::string_view event) {
-                return std::find(events.begin(), events.end(), event) != events.end();
-            };
-            const bool is_early = has("pre-install"), is_late = has("post-install");
-            if (is_early && is_late && (hook.kind == "Job" || hook.kind == "Pod")) {
-                warn("hook-not-run",
-                     fmt::format("{} {} is a hook of {}, and a rollout runs it once, before the objects", hook.kind,
-                                 hook.name, base::join(events, ", ")),
-                     place_of(hook), "give the work after the objects to a hook with another name");
-                continue;
-            }
-            if (is_early || is_late) {
-                const bool is_moved =
-                    is_early != is_late && (is_early ? has("post-upgrade") && !has("pre-upgrade")
-                                                     : has("pre-upgrade") && !has("post-upgrade"));
-                if (!is_moved) { continue; }
-                warn("hook-not-run",
-                     fmt::format("{} {} is a hook of {}, and a rollout over an earlier release runs it {} the objects",
-                                 hook.kind, hook.name, base::join(events, ", "), is_early ? "before" : "after"),
-                     place_of(hook),
-                     is_early ? "put it into a later state if it has to run after them"
-                              : "put it into an earlier state if it has to run before them");
-                continue;
-            }
-            if (std::any_of(events.begin(), events.end(),
-                            [](const std::string& event) { return event.starts_with("test"); })) {
-                continue;
-            }
-            warn("hook-not-run",
-                 fmt::format("{} {} is a hook of {} alone, and is left out", hook.kind, hook.name,
-                             base::join(events, ", ")),
-                 place_of(hook), "add pre-install or post-install to helm.sh/hook, or do its work by hand");
-        }
     }
 
     void run_as_operator(const RecipeState& state) {
@@ -415,15 +380,48 @@ private:
         }
         context_.expanded = &expanded(kernels_.last);
         const auto& last = rendered[kernels_.last];
-        put_hooks(state.name, last, "pre-install");
+        run_hooks(state, rendered, "pre-install");
         any_affine ? put_copies(state, by_kernel) : put_once(state, by_kernel);
-        put_hooks(state.name, last, "post-install");
-        warn_of_hooks(last);
+        run_hooks(state, rendered, "post-install");
+        warn_of_hooks(last, notice_);
         if (!any && state.name != k_stateless && last.hooks.empty()) {
             warn("empty-state", fmt::format("{}: state {} renders no object", resource_.name, state.name),
                  Position{fmt::format("{}/templates/{}", whole_.place, state.name), 0, 0},
                  "is a condition around it never true?");
         }
+    }
+
+    /// For each kernel, as the objects are: a hook may be the copy of one, too.
+    void run_hooks(const RecipeState& state, const std::map<std::string, chart::Rendered>& rendered,
+                   const std::string& event) {
+        std::map<std::string, std::vector<Made>> by_kernel;
+        bool any_affine = false;
+        ObjectContext whole = context_;
+        context_.is_hook = true;
+        for (const auto& kernel : kernels_.all) {
+            context_.kernel = kernel.kernel;
+            context_.os = kernel.system.os;
+            context_.expanded = &expanded(kernel.kernel);
+            with_context([&] { return "kernel " + kernel.kernel; }, [&] {
+                for (const auto& hook : hooks_of(rendered.at(kernel.kernel), event)) {
+                    auto made = make(hook);
+                    if (!made) { continue; }
+                    any_affine = any_affine || made->affine;
+                    by_kernel[kernel.kernel].push_back(std::move(*made));
+                }
+            });
+        }
+        context_ = std::move(whole);
+        if (by_kernel.empty()) { return; }
+        const Position& place = by_kernel.begin()->second.front().origin;
+        note_hooks(state.name, event, place);
+        if (any_affine) {
+            warn("sro-differs",
+                 fmt::format("{}: {} hooks of {} have a copy for each kernel; the operator makes one of no kernel",
+                             resource_.name, event, state.name),
+                 place, "--compat sro keeps what the operator does", Severity::note);
+        }
+        any_affine ? put_copies(state, by_kernel) : put_once(state, by_kernel);
     }
 
     void put_copies(const RecipeState& state, std::map<std::string, std::vector<Made>>& by_kernel) {

@@ -35,12 +35,23 @@ Value known(const std::optional<std::string>& text, const char* member, const ch
 /// Of a kernel's system: `text` unless it is empty.
 Value of_system(const std::string& text, const RecipeKernel& kernel, const char* member) {
     if (!text.empty()) { return Value::string(text); }
-    return tmpl::unknown_value(fmt::format("{} of kernel {}", member, kernel.kernel),
-                               "give osImage or driverToolkit.osVersion of this kernel in --facts FILE");
+    return tmpl::unknown_value(fmt::format("{} of kernel {}", member, kernel.kernel), system_hint(kernel.os_image));
 }
 
-Value of_toolkit(const RecipeKernel& kernel, std::string DriverToolkit::*text, const char* member) {
-    if (kernel.toolkit) { return Value::string((*kernel.toolkit).*text); }
+Value of_cluster(const std::string& text, const RecipeKernel& kernel, const char* member) {
+    if (!text.empty()) { return Value::string(text); }
+    return tmpl::unknown_value(fmt::format("{} of kernel {}", member, kernel.kernel),
+                               "give ClusterVersion in -f, clusterVersion in --facts FILE, or --fact "
+                               "clusterVersion=VERSION");
+}
+
+/// A release may have no real-time kernel; the other members are never empty.
+Value of_toolkit(const RecipeKernel& kernel, std::string DriverToolkit::*text, const char* member,
+                 bool operator_only) {
+    const bool may_be_empty = operator_only || text == &DriverToolkit::rt_kernel;
+    if (kernel.toolkit && (may_be_empty || !((*kernel.toolkit).*text).empty())) {
+        return Value::string((*kernel.toolkit).*text);
+    }
     return tmpl::unknown_value(
         fmt::format("driverToolkit.{} of kernel {}", member, kernel.kernel),
         "give ImageStream openshift/driver-toolkit in -f, or driverToolkit of this kernel in --facts FILE");
@@ -48,18 +59,21 @@ Value of_toolkit(const RecipeKernel& kernel, std::string DriverToolkit::*text, c
 
 std::string with_prefix(const std::string& text) { return text.empty() ? text : "rhel" + text; }
 
-Value upgrade_info_of(const RecipeKernels& kernels) {
+Value upgrade_info_of(const RecipeKernels& kernels, bool operator_only) {
     Map all;
     for (const auto& one : kernels.all) {
-        const Value toolkit =
-            Value::map({{"imageURL", of_toolkit(one, &DriverToolkit::image, "imageURL")},
-                        {"kernelFullVersion", of_toolkit(one, &DriverToolkit::kernel, "kernelFullVersion")},
-                        {"RTKernelFullVersion", of_toolkit(one, &DriverToolkit::rt_kernel, "rtKernelFullVersion")},
-                        {"OSVersion", of_toolkit(one, &DriverToolkit::os_version, "osVersion")}});
+        const auto member = [&](std::string DriverToolkit::*text, const char* name) {
+            return of_toolkit(one, text, name, operator_only);
+        };
+        const Value toolkit = Value::map({{"imageURL", member(&DriverToolkit::image, "imageURL")},
+                                          {"kernelFullVersion", member(&DriverToolkit::kernel, "kernelFullVersion")},
+                                          {"RTKernelFullVersion",
+                                           member(&DriverToolkit::rt_kernel, "rtKernelFullVersion")},
+                                          {"OSVersion", member(&DriverToolkit::os_version, "osVersion")}});
         all[one.kernel] = Value::map({{"OSVersion", of_system(one.system.os, one, "OSVersion")},
                                       {"OSMajor", of_system(with_prefix(one.system.major), one, "OSMajor")},
                                       {"OSMajorMinor", of_system(with_prefix(one.system.os), one, "OSMajorMinor")},
-                                      {"clusterVersion", of_system(one.system.cluster, one, "clusterVersion")},
+                                      {"clusterVersion", of_cluster(one.system.cluster, one, "clusterVersion")},
                                       {"driverToolkit", toolkit}});
     }
     return Value::map(std::move(all));
@@ -113,6 +127,12 @@ bool selects(const SpecialResource& resource, const Facts& facts, const KernelFa
 
 }  // namespace
 
+std::string system_hint(const std::string& os_image) {
+    const std::string how =
+        "give driverToolkit.osVersion of this kernel in --facts FILE, or --fact osVersion=VERSION for all";
+    return os_image.empty() ? how : fmt::format("osImage \"{}\" does not say it: {}", base::escape(os_image), how);
+}
+
 Value as_operator_sees(const SpecialResource& resource, Root root) {
     Value made = tmpl::deep_copy(resource.object);
     const Value absent = root == Root::charts ? Value::integer(0, tmpl::Type::int64) : Value::nil();
@@ -142,7 +162,8 @@ const RecipeKernel& RecipeKernels::at(const std::string& kernel) const {
 
 RecipeKernels select_kernels(const Facts& facts, const SpecialResource& resource, bool operator_only) {
     RecipeKernels made;
-    for (const auto& node : facts.kernels) {
+    for (const auto& each : facts.kernels) {
+        const auto node = facts_of(facts, each);
         if (!selects(resource, facts, node)) { continue; }
         RecipeKernel one{node.kernel, parse_os_image(node.os_image, operator_only), node.os_image, node.toolkit};
         if (one.system.os.empty() && operator_only && !node.os_image.empty()) {
@@ -186,7 +207,7 @@ RecipeKernels select_kernels(const Facts& facts, const SpecialResource& resource
     }
     std::sort(made.all.begin(), made.all.end(),
               [](const RecipeKernel& a, const RecipeKernel& b) { return a.kernel < b.kernel; });
-    made.upgrade_info = upgrade_info_of(made);
+    made.upgrade_info = upgrade_info_of(made, operator_only);
     return made;
 }
 
@@ -210,10 +231,10 @@ Value runtime_values(const Facts& facts, const SpecialResource& resource, const 
          {"kernelPatchVersion", Value::string(kernel_patch_version(patched))},
          {"driverToolkitImage", root == Root::resource && operator_only
                                     ? Value::string("")
-                                    : of_toolkit(kernel, &DriverToolkit::image, "imageURL")},
+                                    : of_toolkit(kernel, &DriverToolkit::image, "imageURL", operator_only)},
          {"platform", Value::string("OCP")},
          {"clusterVersion", known(facts.cluster_version, "clusterVersion", "ClusterVersion in -f")},
-         {"clusterVersionMajorMinor", of_system(cluster, kernel, "clusterVersionMajorMinor")},
+         {"clusterVersionMajorMinor", of_cluster(cluster, kernel, "clusterVersionMajorMinor")},
          {"clusterUpgradeInfo", kernels.upgrade_info},
          {"pushSecretName", known(push_secret, "pushSecretName", "the builder's Secret in -f")},
          {"osImageURL", known(facts.os_image_url, "osImageURL", "ConfigMap machine-config-osimageurl in -f")},

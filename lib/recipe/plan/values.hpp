@@ -35,6 +35,9 @@ enum class Root {
     resource,  ///< .Values of templates in the resource itself: the operator names the members of `proxy` in another
                ///< way there
 };
+/// What to do where the version of a node's system is not known.
+[[nodiscard]] std::string system_hint(const std::string& os_image);
+
 /// The resource as templates of the operator see it. A `set` that is absent is null to the first pass, the number 0 to
 /// charts: the converter reads what the empty object writes, "null" with a line feed, as a number.
 [[nodiscard]] tmpl::Value as_operator_sees(const SpecialResource& resource, Root root);

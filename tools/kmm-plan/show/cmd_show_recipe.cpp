@@ -58,7 +58,7 @@ Node kernels_node(const recipe::plan::Facts& facts, const recipe::plan::SpecialR
     for (const auto& kernel : recipe::plan::select_kernels(facts, resource, false).all) {
         Node one = Node::mapping({{"kernel", kernel.kernel}});
         if (!kernel.system.os.empty()) { one.set("system", kernel.system.os); }
-        if (kernel.toolkit) { one.set("toolkit", kernel.toolkit->image); }
+        if (kernel.toolkit && !kernel.toolkit->image.empty()) { one.set("toolkit", kernel.toolkit->image); }
         kernels.push_back(std::move(one));
     }
     return kernels;

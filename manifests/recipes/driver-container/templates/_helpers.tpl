@@ -1,6 +1,10 @@
+{{- /* The kernel as a tag has it: no '+', no '~'. */ -}}
+{{- define "kernel" -}}
+{{ .Values.kernelFullVersion | replace "+" "_" | replace "~" "_" }}
+{{- end -}}
 {{- /* The tag of an image that is built in the cluster: another version is another image. */ -}}
 {{- define "tag" -}}
-{{ .Values.kernelFullVersion | replace "+" "_" }}{{ with .Values.specialresource.spec.metadata.version }}-{{ replace "+" "_" . }}{{ end }}
+{{ include "kernel" . }}{{ with .Values.specialresource.spec.metadata.version }}-{{ replace "+" "_" . }}{{ end }}
 {{- end -}}
 {{- /* The image of the driver for the kernel of this copy. */ -}}
 {{- define "image" -}}
@@ -9,7 +13,10 @@
 {{- if eq .name "image" }}{{ $given = first .value }}{{ end -}}
 {{- end -}}
 {{- if $given -}}
-{{ $given }}:{{ .Values.kernelFullVersion | replace "+" "_" }}
+{{- if regexMatch "@|:[^/]*$" $given -}}
+{{ fail (printf "spec.configuration: image: expected a repository without a tag, found %q: the kernel is the tag" $given) }}
+{{- end -}}
+{{ $given }}:{{ include "kernel" . }}
 {{- else if .Capabilities.APIVersions.Has "image.openshift.io/v1" -}}
 image-registry.openshift-image-registry.svc:5000/{{ .Release.Namespace }}/{{ .Release.Name }}:{{ include "tag" . }}
 {{- else -}}

@@ -20,6 +20,23 @@ TEST_CASE("behaviour 1: the proxy is never injected; here it is") {
     CHECK_FALSE(has(one.text(), "HTTP_PROXY"));
 }
 
+TEST_CASE("behaviour 1: the proxy is set where Pods prepare and build, too") {
+    Case one;
+    one.facts = one_kernel();
+    const std::string head = "metadata: {name: x, annotations: {specialresource.openshift.io/proxy: \"true\"}}\n";
+    const std::string pod = "{spec: {initContainers: [{name: a}], containers: [{name: b, env: [{name: HTTP_PROXY, "
+                            "value: own}]}, {name: c}]}}";
+    one.files = {{"templates/1000-a.yaml",
+                  "apiVersion: batch/v1\nkind: Job\n" + head + "spec: {template: " + pod + "}\n"},
+                 {"templates/2000-b.yaml", "apiVersion: batch/v1\nkind: CronJob\n" + head +
+                                               "spec: {jobTemplate: {spec: {template: " + pod + "}}}\n"}};
+    CHECK(count(one.text(), "value: http://proxy:3128") == 4);
+    CHECK(count(one.text(), "value: .svc") == 6);
+    CHECK(count(one.text(), "value: own") == 2);
+    one.compat = true;
+    CHECK_FALSE(has(one.text(), "proxy:3128"));
+}
+
 TEST_CASE("behaviour 2: charts see the resource before the first pass; set is expanded twice") {
     Case one;
     one.resource = cr("  driverContainer: {source: {git: {ref: 'v-{{ .Values.clusterVersion }}'}}}\n"

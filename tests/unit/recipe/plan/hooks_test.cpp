@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "fixture.hpp"
+#include "recipe/plan/values.hpp"
 
 namespace {
 
@@ -113,4 +114,39 @@ TEST_CASE("behaviour 14: hooks that failed for one kernel run for the next") {
                       "{{ end }}"}};
     one.files[0].data.replace(one.files[0].data.find("kind: ConfigMap\n"), 16, "");
     CHECK(count(one.text(), "name: h-") == 1);
+}
+
+TEST_CASE("hooks are copied for each kernel as objects are, and named if they are made for one alone") {
+    Case one;
+    const std::string hook = "    helm.sh/hook: pre-install\n", kernel = "{k: \"{{ .Values.kernelFullVersion }}\"}";
+    one.files = {{"templates/1000-a.yaml", config_map("h", kernel, hook + k_affine) + "---\n" +
+                                               config_map("h0", "{}", hook) + "---\n" +
+                                               config_map("a", kernel, k_affine)}};
+    const auto made = one.render();
+    std::vector<std::string> kernels;
+    for (const auto& each : made.objects) {
+        if (each.kernel.empty()) { continue; }
+        kernels.push_back(each.kernel);
+        CHECK(each.object.members().at("data").members().at("k").text() == each.kernel);
+    }
+    CHECK(kernels == std::vector<std::string>{"4.18.0-305.40.2.el8_4.x86_64", "5.14.0-427.40.1.el9_4.x86_64",
+                                              "4.18.0-305.40.2.el8_4.x86_64", "5.14.0-427.40.1.el9_4.x86_64"});
+    CHECK(count(one.text(), "name: h0\n") == 1);
+    for (const auto& facts : one.facts.kernels) {
+        const auto suffix = recipe::plan::kernel_suffix(facts.toolkit->os_version, facts.kernel);
+        CHECK(has(one.text(), "name: h-" + suffix + "\n"));
+    }
+
+    const auto codes = [&] {
+        std::string found;
+        for (const auto& finding : one.render().findings)
+            if (finding.severity == Severity::warning) found += finding.code + ": " + finding.message + "\n";
+        return found;
+    };
+    CHECK(codes() == "");
+    one.files[0].data = config_map("h", kernel, hook) + "---\n" + config_map("a");
+    CHECK(has(codes(), "kernel-dependent: demo: ConfigMap h is made for kernel 4.18.0-305.40.2.el8_4.x86_64 alone"));
+    one.files[0].data = "{{ if hasPrefix \"5\" .Values.kernelFullVersion }}" + config_map("h", "{}", hook) +
+                        "{{ end }}\n---\n" + config_map("a");
+    CHECK(has(codes(), "kernel-dependent"));
 }

@@ -252,6 +252,50 @@ TEST_CASE("facts are read, replaced member by member, and written again") {
     CHECK(faults.size() == 2);
 }
 
+TEST_CASE("facts on a kernel of a release have its version, also with large pages") {
+    rp::Facts facts = one_kernel();
+    facts.releases = {
+        {"rel", "4.18.2", "dtk@10", "5.14.0-503.1.1.el9_5.aarch64", "5.14.0-503.1.1.el9_5.aarch64+rt", "9.5"}};
+    for (const auto* variant : {"", "+64k", "+rt"}) {
+        const auto next = rp::facts_on(facts, facts.releases[0].kernel + variant);
+        CAPTURE(variant);
+        CHECK(next.cluster_version == "4.18.2");
+        CHECK(next.kernels.at(0).toolkit->image == "dtk@10");
+    }
+    CHECK(rp::facts_on(facts, "6.1.0").cluster_version == "4.17.4");
+}
+
+TEST_CASE("system and toolkit: what the node does not say is an error, and a fact of every kernel wins") {
+    Case one;
+    one.facts = one_kernel();
+    one.facts.kernels[0].os_image = "Debian GNU/Linux 12 (bookworm)";
+    one.facts.kernels[0].toolkit.reset();
+    one.files = {{"templates/1000-a.yaml", config_map("a", "{}", k_affine)}};
+    const auto unknown = error_of([&] { (void)one.render(); });
+    CHECK(unknown.code() == "unknown-fact");
+    CHECK(has(unknown.hint(), "osImage \"Debian GNU/Linux 12 (bookworm)\" does not say it"));
+    rp::set_fact(one.facts, "osVersion=12");
+    CHECK(has(one.text(), "name: a-" + rp::kernel_suffix("12", one.facts.kernels[0].kernel)));
+    // a toolkit without an image is none
+    one.files[0].data = config_map("a", "{from: \"{{ .Values.driverToolkitImage }}\"}");
+    CHECK(has(error_of([&] { (void)one.render(); }).message(), "driverToolkit.imageURL"));
+    rp::set_fact(one.facts, "driverToolkitImage=dtk@7");
+    CHECK(has(one.text(), "from: dtk@7"));
+    CHECK(has(value::to_yaml(rp::facts_node(one.facts)), "dtk@7"));
+    one.facts = rp::facts_on(two_kernels(), "6.1.0");
+    rp::set_fact(one.facts, "osVersion=9.7");
+    CHECK(rp::facts_of(one.facts, one.facts.kernels[0]).toolkit->os_version == "9.7");
+    one.facts = one_kernel();
+    rp::set_fact(one.facts, "osVersion=9.7");
+    one.files[0].data = config_map("a", "{os: \"{{ .Values.operatingSystemMajorMinor }}\"}");
+    CHECK(has(one.text(), "os: rhel9.7"));
+    one.facts = one_kernel();
+    one.facts.cluster_version.reset();
+    one.facts.kernels[0].os_image.clear();
+    one.files[0].data = config_map("a", "{os: \"{{ .Values.clusterVersionMajorMinor }}\"}");
+    CHECK(has(error_of([&] { (void)one.render(); }).hint(), "clusterVersion"));
+}
+
 TEST_CASE("text that a CI system would take for a command is printed as JSON") {
     Case one;
     one.facts = one_kernel();
