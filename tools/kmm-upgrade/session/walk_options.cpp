@@ -195,7 +195,8 @@ void read_order(drive::StartRequest& request) {
         if (text.starts_with("\xef\xbb\xbf")) text.erase(0, 3);  // the byte order mark of some editors
         for (const auto line : base::split(text, '\n')) {
             const auto name = base::trim(line);
-            if (!name.empty() && name.front() != '#') request.order->push_back(cli::bare_name("NODE", std::string(name)));
+            if (name.empty() || name.front() == '#') continue;
+            request.order->push_back(cli::bare_name("NODE", std::string(name)));
         }
     }
 }
