@@ -173,19 +173,6 @@ Error unknown_option(const Program& program, const Verb* verb, const std::string
     return std::move(error).hint(fmt::format("{}{} --help lists the options", program.name, subject));
 }
 
-/// A name as kubectl get -o name prints it is as good as the bare one: neither Nodes nor Namespaces have such names.
-std::string bare_name(std::string_view placeholder, std::string text) {
-    struct Prefix {
-        std::string_view placeholder, text;
-    };
-    static constexpr std::array k_prefixes{Prefix{"NODE", "node/"}, Prefix{"NODE", "nodes/"},
-                                           Prefix{"NODE|STAGE", "node/"},
-                                           Prefix{"MODULE", "module.kmm.sigs.x-k8s.io/"}};
-    for (const auto& prefix : k_prefixes)
-        if (prefix.placeholder == placeholder && text.starts_with(prefix.text)) return text.substr(prefix.text.size());
-    return text;
-}
-
 void assign_positionals(const Program& program, const Verb& verb, const std::vector<std::string>& given, Args& args) {
     std::size_t next = 0;
     for (const auto& positional : verb.positionals) {
@@ -323,6 +310,18 @@ void check_value(const Option& option, const std::string& value, const std::stri
         throw usage_error("bad-value", fmt::format("{}: expected a number, found '{}'", origin, value))
             .hint("digits alone, up to 4294967295");
     }
+}
+
+// A name as kubectl get -o name prints it is as good as the bare one: neither Nodes nor Namespaces have such names.
+std::string bare_name(std::string_view placeholder, std::string text) {
+    struct Prefix {
+        std::string_view placeholder, text;
+    };
+    static constexpr std::array k_prefixes{Prefix{"NODE", "node/"}, Prefix{"NODE", "nodes/"},
+                                           Prefix{"MODULE", "module.kmm.sigs.x-k8s.io/"}};
+    for (const auto& prefix : k_prefixes)
+        if (prefix.placeholder == placeholder && text.starts_with(prefix.text)) return text.substr(prefix.text.size());
+    return text;
 }
 
 Command parse_command(const Program& program, const std::vector<std::string>& tokens,

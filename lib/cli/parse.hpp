@@ -42,6 +42,10 @@ struct Command {
 [[nodiscard]] Command
 parse_command(const Program& program, const std::vector<std::string>& tokens, const Surroundings& surroundings);
 
+/// The name of an object without the kind that kubectl get -o name prints before it. `placeholder`: NODE or MODULE,
+/// else the text is given back. Arguments and options of these placeholders have it done already.
+[[nodiscard]] std::string bare_name(std::string_view placeholder, std::string text);
+
 /// The options `verb` accepts: its own, then those of common_options() it does not declare itself.
 [[nodiscard]] std::vector<Option> accepted_options(const Verb& verb);
 

@@ -215,7 +215,7 @@ private:
     void leave_out_unreadable(const std::string& file, std::size_t begin) {
         const auto is_syntax = [](const Diagnostic& one) {
             return one.code == "yaml-syntax" || one.code == "json-syntax" || one.code == "bad-key" ||
-                   one.code == "duplicate-key";
+                   one.code == "duplicate-key" || one.code == "not-utf8";
         };
         const auto first = diagnostics_.begin() + static_cast<std::ptrdiff_t>(begin);
         const auto is_either = [&](const Diagnostic& one) { return one.is_of_no_object || is_syntax(one); };
@@ -229,11 +229,12 @@ private:
         if (may_be_meant(*text, where) && !is_of_others(*text, file)) { return; }
         // Tags and numbers that other programs read stand in no object.
         const bool is_setting = has_no_object && !has_kind(*text);
+        const bool is_foreign = is_template || !(is_kustomization(file) || names_object(*text));
         // kubectl takes the last of two members: that is for those who read the object.
         const auto is_double = [](const Diagnostic& one) { return one.code == "duplicate-key"; };
         diagnostics_.erase(std::remove_if(first, diagnostics_.end(), is_double), diagnostics_.end());
         const auto is_left_out = [&](const Diagnostic& one) {
-            return one.is_of_no_object || (is_template && is_syntax(one)) ||
+            return one.is_of_no_object || (is_foreign && is_syntax(one)) ||
                    (is_setting && (one.code == "bad-tag" || one.code == "bad-number"));
         };
         const auto kept = std::remove_if(first, diagnostics_.end(), is_left_out);

@@ -78,6 +78,15 @@ bool may_be_meant(std::string_view text, KmmNamed where) {
     return false;
 }
 
+bool names_object(std::string_view text) {
+    if (text.find('\0') != std::string_view::npos) { return true; }
+    const std::string small = base::to_lower(text);
+    static constexpr std::string_view k_words[] = {"kind", "apiversion", "healthprobebindaddress", "webhookport",
+                                                   "leaderelection"};
+    return std::any_of(std::begin(k_words), std::end(k_words),
+                       [&](auto word) { return small.find(word) != std::string::npos; });
+}
+
 bool is_of_others(std::string_view text, const std::string& file) {
     Diagnostics faults;
     const auto documents = value::read_any(text, file, faults);

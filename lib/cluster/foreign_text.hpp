@@ -18,6 +18,10 @@ enum class KmmNamed { anywhere, as_group };
 /// Whether a text that cannot be read may be meant to hold objects of KMM, Nodes or a dump with some.
 [[nodiscard]] bool may_be_meant(std::string_view text, KmmNamed where);
 
+/// Whether a text that cannot be read has a word that an object or an operator configuration needs. One with zero bytes
+/// may have it in an encoding that was not read.
+[[nodiscard]] bool names_object(std::string_view text);
+
 /// Whether each document of a text has neither kind nor apiVersion, whatever stands deeper in it, or is a list of such:
 /// a dashboard of Grafana names metrics of KMM, and a catalog of operators its kinds.
 [[nodiscard]] bool is_of_others(std::string_view text, const std::string& file);

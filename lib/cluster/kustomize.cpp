@@ -94,6 +94,10 @@ bool leaves_names(const value::Node& holder, std::string_view options) {
 
 }  // namespace
 
+bool is_kustomization(const std::string& file) {
+    return std::find(k_names.begin(), k_names.end(), file.substr(file.rfind('/') + 1)) != k_names.end();
+}
+
 Kustomizations Kustomizations::among(const std::vector<std::string>& files) {
     Kustomizations result;
     std::set<std::string> directories;
@@ -106,8 +110,7 @@ Kustomizations Kustomizations::among(const std::vector<std::string>& files) {
     };
     for (const auto& file : files) {
         directories.insert(directory_of(file));
-        const std::string name = file.substr(file.rfind('/') + 1);
-        if (std::find(k_names.begin(), k_names.end(), name) != k_names.end()) { read(file); }
+        if (is_kustomization(file)) { read(file); }
     }
     // The name without an ending is none of a document.
     for (const auto& directory : directories) { read(directory + "/Kustomization"); }

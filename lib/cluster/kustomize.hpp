@@ -19,6 +19,9 @@ struct GeneratedObject {
     bool has_hash = false;  ///< kustomize appends one to the name, and leaves the name in Modules as it is
 };
 
+/// Whether a file has a name that kustomize looks for.
+[[nodiscard]] bool is_kustomization(const std::string& file);
+
 /// The kustomizations among the files of a directory.
 class Kustomizations {
 public:

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "api/canonical.hpp"
 #include "api/codec.hpp"
 #include "base/text.hpp"
 
@@ -53,6 +54,18 @@ std::string difference(const SavedEntry& was, const Entry& is) {
 
 }  // namespace
 
+std::string loader_digest_key(const std::string& ns, const std::string& module) {
+    return fmt::format("moduleLoader/{}/{}", ns, module);
+}
+
+std::string loader_text(const api::Module& module) {
+    api::Objects alone;
+    alone.modules.emplace_back().module_loader = module.module_loader;
+    std::string text;
+    api::canonical(alone, [&](std::string_view, const api::ObjectMeta&, const std::string& json) { text = json; });
+    return text;
+}
+
 SavedPlan read_saved_plan(const value::Document& document, const std::string& ns, const std::string& module) {
     const Node& root = document.root;
     const auto version = root.get_string({"apiVersion"});
@@ -68,6 +81,7 @@ SavedPlan read_saved_plan(const value::Document& document, const std::string& ns
         throw bad_plan(document, *imagined, "the plan was made of facts that are only imagined (whatIf)");
     SavedPlan saved;
     saved.next = root.get_string({"state"}) == "next";
+    saved.loader_digest = root.get_string({"source", "digests", loader_digest_key(ns, module)});
     for (const auto& item : entries->items()) {
         if (item.find("cluster") != nullptr) throw bad_plan(document, item, "the plan covers several clusters");
         const auto node = required_text(document, item, "node");

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "api/types.hpp"
 #include "plan/plan.hpp"
 #include "value/node.hpp"
 
@@ -22,7 +23,15 @@ struct SavedEntry {
 struct SavedPlan {
     bool next = false;                        ///< made with --next
     std::map<std::string, SavedEntry> nodes;  ///< by Node name
+    std::string loader_digest;                ///< of the Module's loader_text; "" if the file has none
 };
+
+/// The member of a plan file's digests for the moduleLoader of NS/MODULE. Entries of nodes that a version label holds
+/// do not show it, and an upgrade loads it.
+[[nodiscard]] std::string loader_digest_key(const std::string& ns, const std::string& module);
+
+/// What that digest is made of: the moduleLoader in one form, however it was written.
+[[nodiscard]] std::string loader_text(const api::Module& module);
 
 /// Takes the entries of NS/MODULE out of a plan file. Errors: data "bad-plan" with the place, what was expected and
 /// found: another kind, several clusters, facts that are only imagined (`whatIf`), an entry that is none.

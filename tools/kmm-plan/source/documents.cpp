@@ -10,6 +10,7 @@
 #include "api/canonical.hpp"
 #include "api/codec.hpp"
 #include "base/text.hpp"
+#include "plan/drift.hpp"
 #include "record/sha256.hpp"
 
 namespace kmm::tool_plan {
@@ -100,6 +101,13 @@ Node digests_node(const api::Objects& objects) {
         std::sort(list.begin(), list.end());
         node.set(kind, "sha256:" + record::sha256_hex(base::join(list, "")));
     }
+    std::map<std::string, std::string, std::less<>> loaders;
+    for (const auto& module : objects.modules) {
+        if (!module.module_loader) { continue; }
+        loaders[plan::loader_digest_key(module.meta.namespace_, module.meta.name)] =
+            "sha256:" + record::sha256_hex(plan::loader_text(module));
+    }
+    for (auto& [key, digest] : loaders) { node.set(key, std::move(digest)); }
     return node;
 }
 

@@ -5,6 +5,7 @@
 #include "kmm-upgrade/session/begin.hpp"
 #include "kmm-upgrade/verbs.hpp"
 #include "plan/drift.hpp"
+#include "record/sha256.hpp"
 #include "sys/host.hpp"
 #include "value/reader.hpp"
 #include "upgrade/engine/replay.hpp"
@@ -42,6 +43,13 @@ void require_as_planned(const std::string& file, const api::Objects& objects, co
     options.next = saved.next;
     const auto now = plan::make_plan(objects, plan::complete(options, objects));
     const auto drifted = plan::drift(saved, now, module.meta.namespace_, module.meta.name);
+    constexpr const char* k_hint = "look at it with kmm-plan show, save the new plan with -o json, and start with that";
+    if (drifted.empty() && !saved.loader_digest.empty() &&
+        saved.loader_digest != "sha256:" + record::sha256_hex(plan::loader_text(module)))
+        throw Error(Exit::checks_failed, "plan-drifted",
+                    fmt::format("Module {}/{} is no longer as {} says: its moduleLoader differs; nothing was changed",
+                                module.meta.namespace_, module.meta.name, file))
+            .hint(k_hint);
     if (drifted.empty()) return;
     Error error(Exit::checks_failed, "plan-drifted",
                 fmt::format("the cluster is no longer as {} says: {} of {} nodes differ; nothing was changed", file,
@@ -49,7 +57,7 @@ void require_as_planned(const std::string& file, const api::Objects& objects, co
     for (std::size_t i = 0; i < std::min(drifted.size(), k_told_max); ++i)
         error.detail(drifted[i].first, drifted[i].second);
     if (drifted.size() > k_told_max) error.detail("more", fmt::format("{} nodes", drifted.size() - k_told_max));
-    throw std::move(error).hint("look at it with kmm-plan show, save the new plan with -o json, and start with that");
+    throw std::move(error).hint(k_hint);
 }
 
 }  // namespace

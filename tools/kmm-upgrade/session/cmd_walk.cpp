@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "cli/parse.hpp"
 #include "kmm-upgrade/craft.hpp"
 #include "kmm-upgrade/record/trust.hpp"
 #include "kmm-upgrade/record/view.hpp"
@@ -126,7 +127,7 @@ Exit run_step(const cli::Args& args, cli::Context& context) {
     require_readable(recorded);
     auto& walk = recorded.walk;
     const auto& table = upgrade::procedure_of(walk.recorder.header()).table();
-    auto stage = args.positional("NODE|STAGE");
+    auto stage = cli::bare_name("NODE", args.positional("NODE|STAGE"));
     auto node = args.get("node").value_or("");
     if (table.find_stage(stage) == nullptr) {
         if (const auto* of_state = table.stage_of(stage)) stage = of_state->name;

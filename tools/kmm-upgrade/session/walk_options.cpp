@@ -11,6 +11,7 @@
 #include "api/names.hpp"
 #include "base/number.hpp"
 #include "base/text.hpp"
+#include "cli/parse.hpp"
 #include "sys/file_ops.hpp"
 #include "sys/host.hpp"
 #include "sys/local_time.hpp"
@@ -194,7 +195,8 @@ void read_order(drive::StartRequest& request) {
         if (text.starts_with("\xef\xbb\xbf")) text.erase(0, 3);  // the byte order mark of some editors
         for (const auto line : base::split(text, '\n')) {
             const auto name = base::trim(line);
-            if (!name.empty() && name.front() != '#') request.order->emplace_back(name);
+            if (name.empty() || name.front() == '#') continue;
+            request.order->push_back(cli::bare_name("NODE", std::string(name)));
         }
     }
 }
