@@ -76,8 +76,8 @@ cli::Program program(const Crafts& crafts) {
                           "nodes that run what the record does not say of them are noted.",
                           {{"kmm-upgrade nodes -o wide", "with full messages"}}, {stx_option()}, run_nodes)));
     auto step = verb("step", "do one step or one stage",
-                     "Does the next step of one node and stops. NODE, as --node, chooses it: that is refused if more than "
-                     "--max-unavailable nodes would then be in progress. With STAGE (canary or nodes of a module "
+                     "Does the next step of one node and stops. NODE, as --node, chooses it: that is refused if more "
+                     "than --max-unavailable nodes would then be in progress. With STAGE (canary or nodes of a module "
                      "upgrade, first-master and the others of a Kubernetes upgrade, or a state of one), does what is "
                      "left of that stage, which must be the next one. The exit code is 0 if the step or stage was "
                      "done, 11 if it failed.",

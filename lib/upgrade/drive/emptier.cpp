@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "upgrade/drive/emptier.hpp"
 
+#include "upgrade/drive/step_runner.hpp"
+
 namespace kmm::drive {
 
 Done Emptier::drain(const std::string& node, const Deadline& deadline) {
