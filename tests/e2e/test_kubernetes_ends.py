@@ -46,6 +46,12 @@ class Ends(Case):
         self.must(*START, "--ignore-checks", "versions-uniform")
         self.require_complete()
 
+    def require_hosts(self, first, others, status):
+        """Targets of the first control plane and of the other hosts, and the status of all, in the seed's words."""
+        rows = [line.split(" | ") for line in self.must("nodes", "--stx").splitlines() if line.startswith("| ")][1:]
+        self.assertEqual([(row[1].strip(), row[3].strip(), row[-1].strip(" |")) for row in rows],
+                         [("cp1", first, status), ("cp2", others, status), ("w1", others, status)])
+
     def test_a_rollback_that_fails_is_gone_on_with(self):
         fleet = self.fleet
         self.must(*START, "--until", "upgraded-first-master", exit_code=11)
@@ -54,7 +60,9 @@ class Ends(Case):
         shown = self.must("abort", "--rollback", "all", exit_code=11)
         self.assertIn("kmm-upgrade abort --rollback none, then start again with", self.hints(shown)[-1])
         self.assertNotIn("kmm-upgrade retry", shown)
+        self.require_hosts(FROM, FROM, "upgrade-aborting")
         self.must("abort", "--rollback", "none")
+        self.require_hosts(TARGET, FROM, "None")
         ignored = "versions-uniform,kubernetes-version-cm"
         self.assertTrue(self.hints(self.must("show"))[-1].endswith(f": start again with --ignore-checks {ignored}"))
         self.must(*START, "--ignore-checks", ignored)

@@ -18,8 +18,20 @@ bool begins_with(const std::string& state, std::initializer_list<std::string_vie
     return std::any_of(words.begin(), words.end(), [&](auto word) { return state.starts_with(word); });
 }
 
-/// A host's status is what is done to it, and that its kubelet is through until the upgrade is complete.
+/// Of a run that is aborted, or being so.
+bool is_aborted(const upgrade::Run& run) { return run.state.starts_with("upgrade-abort"); }
+
+/// Whether a node has the version of before the run as its target again.
+bool goes_back(const upgrade::Run& run, const upgrade::NodeRecord& node) {
+    const bool stays = run.rollback == upgrade::Rollback::current && node.state == upgrade::k_node_done;
+    if (node.state == upgrade::k_node_rolled_back) return true;
+    return is_aborted(run) && run.rollback.value_or(upgrade::Rollback::none) != upgrade::Rollback::none && !stays;
+}
+
+/// A host's status is what is done to it, and that its kubelet is through until the upgrade is complete; during an
+/// abort it is the state of the run.
 std::string status_of(const upgrade::Run& run, const upgrade::NodeRecord& node) {
+    if (is_aborted(run)) return run.state == upgrade::k_run_aborted ? "None" : "upgrade-aborting";
     if (begins_with(node.state, {"upgrading-"})) return node.state;
     const bool is_through = begins_with(node.state, {"kubelet-upgraded", "validating", "uncordoning", "done"});
     const bool has_kubelets = !upgrade::kubernetes::subject_of(run).kubelet.empty();
@@ -37,7 +49,7 @@ std::vector<std::string> host_of(const upgrade::Run& run, const upgrade::NodeRec
     return {std::to_string(id),
             base::escape(record.name),
             node.is_control_plane ? "controller" : "worker",
-            has_begun ? run.to_version : known(record.from_version),
+            has_begun && !goes_back(run, record) ? run.to_version : known(record.from_version),
             node.is_control_plane ? known(node.control_plane) : "N/A",
             is_kubelet && !record.current_known ? "unknown" : known(kubelet),
             status_of(run, record)};
