@@ -87,7 +87,7 @@ TEST_SUITE("cluster::unit") {
                                      "kind: Node\na: [", "{\"items\": [{\"kind\": \"Node\"", "kind: List\na: 1\na: 2\n",
                                      "apiVersion: kmm.sigs.x-k8s.io/v1beta1\nspec: {}\n", "x: kmm\n- a\n",
                                      "apiVersion: kmm.sigs.x-k8s.io/v1beta1\n{{ if .x }}\nspec: [\n",
-                                     "a: ["}) {
+                                     "a: [\nKind: x\n"}) {
                 CAPTURE(text);
                 write(dir + "/mkdocs.yml", text);
                 read(dir);
@@ -96,7 +96,7 @@ TEST_SUITE("cluster::unit") {
         }
         SUBCASE("nor templates and settings of others that cannot be read") {
             for (const char* text : {"- apiVersion: v1\n", "a: 1\n---\nkind: x\n", "{{ .x }}: [", "a: 1\na: 2\n",
-                                     "{ // kmm\n}", "{\"a\": \"kmm\", \"b\": {\"kind\": \"Node\"}}",
+                                     "a: [", "{ // kmm\n}", "{\"a\": \"kmm\", \"b\": {\"kind\": \"Node\"}}",
                                      "{% if x %}\nkind: Pod\n",
                                      "kind: NodePolicy\na: {{ .List }}\n{{ end }}\n",
                                      "apiVersion: v1\nentries: {kmm: [{apiVersion: v2, name: kmm}]}\n",
