@@ -47,7 +47,7 @@ void require_as_planned(const std::string& file, const api::Objects& objects, co
     if (drifted.empty() && !saved.loader_digest.empty() &&
         saved.loader_digest != "sha256:" + record::sha256_hex(plan::loader_text(module)))
         throw Error(Exit::checks_failed, "plan-drifted",
-                    fmt::format("Module {}/{} is no longer as {} says: its moduleLoader differs; nothing was changed",
+                    fmt::format("the moduleLoader of Module {}/{} is another one than {} says; nothing was changed",
                                 module.meta.namespace_, module.meta.name, file))
             .hint(k_hint);
     if (drifted.empty()) return;
