@@ -7,7 +7,7 @@ alone. The standard headers that most sources include are parsed once, for all o
 arguments is found where programs are built: here fmt is one declaration, or that would be a sixth of the work.
 
 With CI=true and not KMM_FULL=1: the sources that the last commits changed, those that prove a header which these
-changed (lint.headers), and of all others a sixth, another one with each commit. All together is a tenth of a whole
+changed (lint.headers), and of all others a twelfth, another one with each commit. All together is a tenth of a whole
 run."""
 
 import concurrent.futures
@@ -52,7 +52,7 @@ class Compiler:
 
 
 RECENT = 5
-PARTS = 6
+PARTS = 12
 
 
 def git(source, *words):
