@@ -134,7 +134,6 @@ void WorkerWay::require_same_image(const std::string& name, const NodeFacts& fac
 }
 
 void WorkerWay::require_same_settings(const std::string& name, const api::Module& module) const {
-    const auto to = shown(tools_.run().to_version);
     std::set<std::string> seen;  // kernels: nodes of one agree with each other
     tools_.recorder.look([&](const upgrade::Run& now) {
         for (const auto& record : now.nodes) {
@@ -147,8 +146,8 @@ void WorkerWay::require_same_settings(const std::string& name, const api::Module
             const auto names = different_settings(*api::decode_node_module(other.target_entry).config, *config);
             if (names.empty()) continue;
             throw Error(Exit::checks_failed, "module-changed",
-                        fmt::format("Module {} was changed under the same version: node {} has {} with another {}",
-                                    module.full_name(), other.name, to, base::join(names, ", ")))
+                        fmt::format("Module {} was changed during this run: node {} has another {}",
+                                    module.full_name(), other.name, base::join(names, ", ")))
                 .at(module.meta.origin)
                 .hint(fmt::format("give the Module its former settings back, then kmm-upgrade retry {}; or kmm-upgrade "
                                   "abort, then start again, which brings every node to the new ones",

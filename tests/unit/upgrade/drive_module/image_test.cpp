@@ -104,7 +104,7 @@ TEST_CASE("settings that are other ones after the first node stop the next node 
     const auto node = drive.recorder.node("node-b");
     CHECK(node.state == "checking-failed");
     CHECK(node.reason == "module-changed");
-    CHECK(node.message.ends_with("was changed under the same version: node node-a has v2 with another " + what));
+    CHECK(node.message.ends_with("was changed during this run: node node-a has another " + what));
     CHECK(world.nodes.nodes["node-b"].live == "AAAA1111");
     world.store.objects.modules.front() = before;
     drive.driver.resume();
