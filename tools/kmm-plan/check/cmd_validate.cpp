@@ -113,6 +113,9 @@ void check_wrapped(const api::WrappedObject& wrapped, const plan::ValidateOption
         note.message =
             wrapped.document.root.get_string({"kind"}) + " with values that are filled in later: not checked";
         note.position = wrapped.document.position(wrapped.document.root.mark());
+        if (wrapped.holder.starts_with("Template ")) {
+            note.hint = fmt::format("oc process -f {} -p NAME=VALUE | kmm-plan validate -f -", note.position->file);
+        }
         faults.push_back(std::move(note));
     } else {
         api::Objects objects;
