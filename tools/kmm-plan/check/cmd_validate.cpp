@@ -232,7 +232,7 @@ Exit run_validate(const cli::Args& args, cli::Context& context) {
     options.release = asked_release(args);
     static_cast<void>(recipe::files::decode_documents(source.objects.recipes, source.diagnostics));
     soften_doubles(source);
-    check_operator_configs(source, OperatorConfigUse::checked);
+    check_operator_configs(source, OperatorConfigUse::checked, options.release);
     if (options.release && *options.release != plan::k_main && *options.release >= plan::k_after_last_known) {
         source.diagnostics.push_back(unknown_release(*options.release));
     }
