@@ -3,12 +3,16 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
+#include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include <fmt/format.h>
 
 #include "base/text.hpp"
+#include "value/reader.hpp"
 
 namespace kmm::api {
 
@@ -32,37 +36,141 @@ bool has_text(const value::Node& node, std::string_view part) {
                        [&](const value::Member& member) { return has_text(member.value, part); });
 }
 
+/// Parameters of a Template of OpenShift. ${NAME} of others stays: KMM has variables that look the same.
+class Parameters {
+public:
+    explicit Parameters(const value::Node& holder) {
+        const value::Node* list = holder.find("parameters");
+        if (holder.get_string({"kind"}) != "Template" || list == nullptr) { return; }
+        for (const auto& item : list->items()) {
+            const value::Node* text = item.find("value");
+            const value::Node* required = item.find("required");
+            const bool is_given = text != nullptr && !text->text().empty();
+            const bool is_open = !item.get_string({"generate"}).empty() ||
+                                 (required != nullptr && required->as_bool().value_or(false));
+            texts_.emplace(item.get_string({"name"}), is_given   ? std::optional(text->text())
+                                                      : is_open ? std::nullopt
+                                                                : std::optional<std::string>(""));
+        }
+    }
+
+    /// Puts their values into every text of `node`. False if one has no value until somebody gives it.
+    bool fill(value::Node& node) const {
+        bool is_whole = true;
+        for (auto& item : node.items()) { is_whole = fill(item) && is_whole; }
+        for (auto& member : node.members()) { is_whole = fill(member.value) && is_whole; }
+        if (!node.is_string()) { return is_whole; }
+        std::string text = node.text();
+        bool is_changed = false;
+        for (const auto& [name, given] : texts_) {
+            if (text == "${{" + name + "}}") {
+                if (!given) { return false; }
+                replace(node, scalar(*given));
+                return is_whole;
+            }
+            const std::string mark = "${" + name + "}";
+            for (auto at = text.find(mark); at != std::string::npos; at = text.find(mark, at)) {
+                if (!given) { return false; }
+                text.replace(at, mark.size(), *given);
+                at += given->size();
+                is_changed = true;
+            }
+        }
+        if (is_changed) { replace(node, value::Node(text)); }
+        return is_whole;
+    }
+
+private:
+    static void replace(value::Node& node, value::Node other) {
+        other.set_mark(node.mark());
+        node = std::move(other);
+    }
+
+    /// What ${{NAME}} alone becomes.
+    static value::Node scalar(const std::string& text) {
+        if (text == "true" || text == "false") { return {text == "true"}; }
+        std::int64_t number = 0;
+        const char* end = text.data() + text.size();
+        if (const auto read = std::from_chars(text.data(), end, number); read.ec == std::errc() && read.ptr == end) {
+            return {number};
+        }
+        return {text};
+    }
+
+    std::map<std::string, std::optional<std::string>> texts_;
+};
+
 class Finder {
 public:
     Finder(const value::Document& document, const value::Node& holder, std::vector<WrappedObject>& wrapped)
-        : document_(document), holder_(holder), wrapped_(wrapped) {}
+        : document_(document), holder_(holder), parameters_(holder), wrapped_(wrapped) {}
 
     void look_into(const value::Node& node, const std::string& compliance) {
         for (const auto& item : node.items()) { look_at(item, compliance); }
         const std::string own = base::to_lower(node.get_string({"complianceType"}));
-        for (const auto& member : node.members()) { look_at(member.value, own.empty() ? compliance : own); }
+        for (const auto& member : node.members()) {
+            if (member.key == "object-templates-raw") { look_into_text(member.value); }
+            look_at(member.value, own.empty() ? compliance : own);
+        }
     }
 
 private:
+    /// A policy's list of templates as one text. What it is before its own templates are filled cannot be known.
+    void look_into_text(const value::Node& node) {
+        const std::string& text = node.text();
+        if (std::none_of(k_groups.begin(), k_groups.end(), [&](auto group) { return text.find(group) != text.npos; })) {
+            return;
+        }
+        Diagnostics faults;
+        std::vector<value::Document> documents;
+        if (text.find("{{") == std::string::npos) { documents = value::read_any(text, document_.file, faults); }
+        if (documents.empty() || !faults.empty()) {
+            add(value::Node::mapping({{"kind", "object-templates-raw"}}), node.mark(), "");
+            return;
+        }
+        for (auto& document : documents) {
+            const std::size_t begin = wrapped_.size();
+            look_into(document.root, "");
+            // Lines of the text are none of the file.
+            for (auto at = begin; at < wrapped_.size(); ++at) { set_marks(wrapped_[at].document.root, node.mark()); }
+        }
+    }
+
+    static void set_marks(value::Node& node, value::Mark mark) {
+        node.set_mark(mark);
+        for (auto& item : node.items()) { set_marks(item, mark); }
+        for (auto& member : node.members()) {
+            member.key_mark = mark;
+            set_marks(member.value, mark);
+        }
+    }
+
     void look_at(const value::Node& node, const std::string& compliance) {
         if (!is_wrapped(node)) {
             look_into(node, compliance);
             return;
         }
         if (compliance == "mustnothave") { return; }
+        add(node, node.mark(), compliance);
+    }
+
+    void add(const value::Node& node, value::Mark mark, const std::string& compliance) {
         const std::string kind = holder_.get_string({"kind"});
         const std::string ns = holder_.get_string({"metadata", "namespace"});
         WrappedObject found;
         found.document = value::Document{document_.file, node, document_.index, document_.written};
+        found.document.root.set_mark(mark);
         found.holder = fmt::format("{} {}{}{}", base::escape(kind), base::escape(ns), ns.empty() ? "" : "/",
                                    base::escape(holder_.get_string({"metadata", "name"})));
         found.is_partial = compliance == "musthave";
-        found.is_template = has_text(node, "{{") || (kind == "Template" && holder_.find("parameters") != nullptr);
+        found.is_template = !is_wrapped(node) || !parameters_.fill(found.document.root) ||
+                            has_text(found.document.root, "{{");
         wrapped_.push_back(std::move(found));
     }
 
     const value::Document& document_;
     const value::Node& holder_;
+    Parameters parameters_;
     std::vector<WrappedObject>& wrapped_;
 };
 

@@ -225,13 +225,22 @@ private:
         const bool is_template = text->find("{{") != std::string::npos || text->find("{%") != std::string::npos;
         const bool has_no_object =
             std::any_of(first, diagnostics_.end(), [](auto& one) { return one.is_of_no_object; });
+        // kubectl takes the last of two members: that is for those who read the object.
+        const auto is_double = [](const Diagnostic& one) { return one.code == "duplicate-key"; };
+        if (!is_kustomization(file) && holds_foreign_objects(*text, file)) {
+            diagnostics_.erase(std::remove_if(first, diagnostics_.end(), is_double), diagnostics_.end());
+            for (auto one = first; one != diagnostics_.end(); ++one) {
+                if (!is_syntax(*one)) { continue; }
+                one->severity = Severity::note;
+                one->hint = "KMM does not use objects of this kind: the file was not read any further";
+            }
+            return;
+        }
         const auto where = is_template || has_no_object ? KmmNamed::as_group : KmmNamed::anywhere;
         if (may_be_meant(*text, where) && !is_of_others(*text, file)) { return; }
         // Tags and numbers that other programs read stand in no object.
         const bool is_setting = has_no_object && !has_kind(*text);
         const bool is_foreign = is_template || !(is_kustomization(file) || names_object(*text));
-        // kubectl takes the last of two members: that is for those who read the object.
-        const auto is_double = [](const Diagnostic& one) { return one.code == "duplicate-key"; };
         diagnostics_.erase(std::remove_if(first, diagnostics_.end(), is_double), diagnostics_.end());
         const auto is_left_out = [&](const Diagnostic& one) {
             return one.is_of_no_object || (is_foreign && is_syntax(one)) ||

@@ -5,6 +5,7 @@
 #include <iterator>
 #include <optional>
 
+#include "api/codec.hpp"
 #include "base/text.hpp"
 #include "value/reader.hpp"
 
@@ -21,6 +22,52 @@ bool names_kmm(std::string_view text, KmmNamed where) {
     }
     return false;
 }
+
+/// The value of member `key` if the line has it, of a document's own members; nullopt else.
+std::optional<std::string_view> own_member(std::string_view line, std::string_view key) {
+    for (const std::string_view quote : {"", "\"", "'"}) {
+        auto rest = line;
+        for (const auto part : {quote, key, quote, std::string_view(":")}) {
+            if (!rest.starts_with(part)) {
+                rest = {};
+                break;
+            }
+            rest.remove_prefix(part.size());
+        }
+        if (rest.empty() || (rest.front() != ' ' && rest.front() != '\t')) { continue; }
+        rest = base::trim(rest.substr(0, rest.find(" #")));
+        if (rest.size() > 1 && (rest.front() == '"' || rest.front() == '\'') && rest.front() == rest.back()) {
+            rest = rest.substr(1, rest.size() - 2);
+        }
+        return rest;
+    }
+    return std::nullopt;
+}
+
+/// What a document says of itself, as far as its lines have it.
+struct OwnKind {
+    std::string api_version, kind;
+    bool is_empty = true;
+    [[nodiscard]] bool is_foreign(const std::string& file) const {
+        if (is_empty) { return true; }
+        const auto is_word = [](char c) {
+            return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '/' ||
+                   c == '-';
+        };
+        const auto is_name = [&](const std::string& text) {
+            return !text.empty() && std::all_of(text.begin(), text.end(), is_word);
+        };
+        if (!is_name(api_version) || !is_name(kind)) { return false; }
+        value::Document document;
+        document.file = file;
+        document.root = value::Node::mapping({{"apiVersion", api_version}, {"kind", kind}});
+        api::Objects objects;
+        Diagnostics faults;
+        api::decode(document, objects, faults, "");
+        return faults.size() == 1 && faults.front().code == "unknown-kind" &&
+               faults.front().severity == Severity::note;
+    }
+};
 
 /// Whether something has neither kind nor apiVersion, whatever stands deeper in it.
 bool is_of_others(const value::Node& node) {
@@ -99,6 +146,27 @@ bool is_of_others(std::string_view text, const std::string& file) {
                                 return !item.is_mapping() || is_of_others(item);
                             });
            });
+}
+
+bool holds_foreign_objects(std::string_view text, const std::string& file) {
+    if (names_kmm(text, KmmNamed::as_group)) { return false; }
+    OwnKind own;
+    bool has_any = false;
+    for (const auto line : base::split(text, '\n')) {
+        if (line.starts_with("---")) {
+            if (!own.is_foreign(file)) { return false; }
+            own = {};
+            if (base::trim(line).size() > 3) { return false; }
+            continue;
+        }
+        const auto trimmed = base::trim(line);
+        if (trimmed.empty() || trimmed.front() == '#' || line.front() == '%') { continue; }
+        own.is_empty = false;
+        has_any = true;
+        if (const auto kind = own_member(line, "kind")) { own.kind = *kind; }
+        if (const auto version = own_member(line, "apiVersion")) { own.api_version = *version; }
+    }
+    return has_any && own.is_foreign(file);
 }
 
 bool has_kind(std::string_view text) { return text.starts_with("kind:") || text.find("\nkind:") != text.npos; }

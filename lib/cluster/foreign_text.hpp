@@ -26,6 +26,10 @@ enum class KmmNamed { anywhere, as_group };
 /// a dashboard of Grafana names metrics of KMM, and a catalog of operators its kinds.
 [[nodiscard]] bool is_of_others(std::string_view text, const std::string& file);
 
+/// Whether each document of a YAML text that cannot be read says that it is an object of a kind that decisions do not
+/// need, and nothing of KMM stands deeper in it.
+[[nodiscard]] bool holds_foreign_objects(std::string_view text, const std::string& file);
+
 /// Whether a document of a YAML text has a member kind.
 [[nodiscard]] bool has_kind(std::string_view text);
 

@@ -73,6 +73,30 @@ void heed_image_states(std::vector<Verdict>& verdicts, const api::Objects& objec
     }
 }
 
+/// KMM makes an image once: one that it has made for the kernel that nodes run, and that the other kernel uses, too,
+/// is not made again, and has nothing for that one. Where modules in it were looked at, they say so themselves.
+void heed_made_images(std::vector<Verdict>& verdicts) {
+    for (auto& verdict : verdicts) {
+        if (verdict.resolved == nullptr || verdict.pool == nullptr || verdict.checked == Checked::modules) continue;
+        const auto& kernel = verdict.surveyed->kernel;
+        const bool is_other = api::trim_kernel(verdict.pool->kernel) != api::trim_kernel(kernel);
+        if (!is_other || verdict.pool->kernel.empty()) continue;
+        const auto resolution = plan::resolve(*verdict.surveyed->module, verdict.pool->kernel);
+        const auto* now = std::get_if<plan::Resolved>(&resolution);
+        const auto& image = verdict.resolved->config.container_image;
+        if (now == nullptr || now->config.container_image != image || !(now->build || now->sign)) continue;
+        auto& finding = verdict.findings.emplace_back();
+        finding.severity = now->build ? Severity::error : Severity::warning;
+        finding.code = "image-kernels";
+        finding.message = fmt::format(
+            "Module {} on kernel {}: image {} is {} once, for kernel {}, {}", verdict.surveyed->module->full_name(),
+            kernel, base::escape(image), now->build ? "built" : "signed", base::escape(verdict.pool->kernel),
+            now->build ? fmt::format("and has no lib/modules/{} in it", kernel) : "and not the files of the other");
+        finding.hint = "put ${KERNEL_FULL_VERSION} into the tag";
+        finding.exit = Exit::checks_failed;
+    }
+}
+
 /// Asks the registries, and adds what came of it.
 void ask(std::vector<Verdict>& verdicts, const api::Objects& objects, const cli::Args& args, cli::Context& context) {
     std::vector<ImageQuestion> questions;
@@ -183,6 +207,7 @@ void answer_questions(std::vector<Verdict>& verdicts, const api::Objects& object
                       cli::Context& context) {
     ask(verdicts, objects, args, context);
     heed_image_states(verdicts, objects);
+    heed_made_images(verdicts);
 }
 
 void heed_held_versions(std::vector<Verdict>& verdicts, const api::Objects& objects) {

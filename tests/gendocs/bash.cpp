@@ -54,6 +54,8 @@ std::string argument_case(const Verb& verb, const std::vector<std::string>& seco
         cases.append(fmt::format("        {}) [[ $cur == -* ]] || options=\"{}\";;\n",
                                  positional.repeatable ? "*" : std::to_string(i), base::join(positional.choices, " ")));
     }
+    if (cases.empty() && !second.empty())
+        cases = fmt::format("        0) [[ $cur == -* ]] || options=\"{} $options\";;\n", base::join(second, " "));
     return cases.empty() ? "" : "        case $count in\n" + cases + "        esac;;\n";
 }
 

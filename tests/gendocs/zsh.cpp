@@ -47,9 +47,10 @@ std::string arguments(const Verb& verb) {
     const auto words = static_cast<std::size_t>(std::count(verb.name.begin(), verb.name.end(), ' ')) + 1;
     const bool any = std::any_of(verb.positionals.begin(), verb.positionals.end(),
                                  [](const auto& positional) { return !positional.choices.empty(); });
-    if (!any) return "      '*::argument:_files';;\n";
     std::string text;
     for (std::size_t i = 1; i <= words; ++i) text.append(fmt::format("      '{}:verb:' \\\n", i));
+    // With two colons, no option would be completed after the verb.
+    if (!any) return text.append("      '*:argument:_files';;\n");
     for (std::size_t i = 0; i < verb.positionals.size(); ++i) {
         const auto& positional = verb.positionals[i];
         const std::string offered =
@@ -97,12 +98,14 @@ std::string zsh_completion(const Program& program) {
         if (is_verb(group)) {
             // What follows may be a verb of the group, or an argument of the verb that has its name.
             text.append(
-                fmt::format("  if [[ ${{#words_only}} -lt 2 ]]; then compadd -- {}; fi\n", base::join(second, " ")));
+                fmt::format("  if [[ ${{#words_only}} -lt 2 ]] && (( ! value )); then compadd -- {}; fi\n",
+                            base::join(second, " ")));
             text.append(
                 fmt::format("  case ${{words_only[2]}} in\n  ({}) verb=\"$verb ${{words_only[2]}}\";;\n  esac\nfi\n",
                             base::join(second, "|")));
             continue;
         }
+        text.append("  if [[ ${#words_only} -lt 2 ]] && (( value )); then _files; return; fi\n");
         text.append(fmt::format("  if [[ ${{#words_only}} -lt 2 ]]; then compadd -- {}; return; fi\n",
                                 base::join(second, " ")));
         text.append("  verb=\"$verb ${words_only[2]}\"\nfi\n");

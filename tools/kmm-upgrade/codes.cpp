@@ -134,6 +134,8 @@ constexpr CodeText k_errors[] = {
      "wait for it; kmm-upgrade show can be called at any time"},
     {"module-ambiguous", "error", "Modules of several namespaces have this name", "",
      "name it as NAMESPACE/NAME, or use -n"},
+    {"module-changed", "error", "the Module has other settings than a node of this run has got", "",
+     "give the Module its former settings back, then kmm-upgrade retry NODE; or abort, then start again"},
     {"module-deleting", "error", "the Module is being deleted, and only waits for its finalizers", "",
      "wait until it is gone and create it again; kmm-upgrade apply unloads it everywhere"},
     {"module-differs", "error", "the live module is neither the old nor the new build", "",

@@ -273,7 +273,8 @@ void require_unshared(const api::Objects& objects, const std::string& node, cons
         if (!boot_id.empty() && !entry.boot_id.empty() && entry.boot_id != boot_id) continue;
         throw Error(Exit::checks_failed, "module-shared",
                     fmt::format("{} is also loaded for Module {}", kernel_module, owner))
-            .hint("remove the entry of one of them from the NodeModulesConfig of the node");
+            .hint("let the selectors of the two Modules exclude each other; or remove the entry of one of them from "
+                  "the NodeModulesConfig of the node");
     }
 }
 
@@ -306,10 +307,12 @@ upgrade::module::Node check_node(const api::Objects& objects, const api::Module&
     const bool live = module_there.presence == Presence::live;
     const bool is_target = live && upgrade::module::compare(module_there.identity, record.target_identity) ==
                                        upgrade::module::Sameness::same;
-    if (live && !is_target && !view.status && !view.spec)
+    if (live && !is_target && !view.status && !view.spec) {
+        require_unshared(objects, name, module.full_name(), kernel_module, record.boot_id);
         throw Error(Exit::checks_failed, "module-unmanaged",
                     fmt::format("{} is live, but the cluster says nothing of it", kernel_module))
             .hint("unload it on the node, or add what loaded it to status.modules of its NodeModulesConfig");
+    }
     if (live && view.status && !view.status->boot_id.empty() && view.status->boot_id != record.boot_id && !is_target)
         throw Error(Exit::checks_failed, "module-unmanaged",
                     fmt::format("{} is live, but its NodeModulesConfig entry is of an earlier boot", kernel_module))

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "upgrade/drive_module/worker_way.hpp"
 
+#include <set>
+
 #include <fmt/format.h>
 
 #include "api/codec.hpp"
@@ -22,6 +24,35 @@ std::optional<std::string> label_value(const std::string& version) {
 
 /// Another worker is still changing modules of the node: its end is waited for, then the node is asked.
 bool is_busy(const std::optional<Error>& error) { return error && error->code() == "node-busy"; }
+
+/// What two configurations of one build differ in, of what a load does.
+std::vector<std::string> different_settings(const api::ModuleConfig& left, const api::ModuleConfig& right) {
+    std::vector<std::string> names;
+    const auto compare_member = [&](const char* name, const auto& one, const auto& other) {
+        if (one != other) names.emplace_back(name);
+    };
+    const auto& a = left.modprobe;
+    const auto& b = right.modprobe;
+    compare_member("modprobe.parameters", a.parameters, b.parameters);
+    compare_member("modprobe.dirName", a.dir_name, b.dir_name);
+    compare_member("modprobe.args", a.args, b.args);
+    compare_member("modprobe.rawArgs", a.raw_args, b.raw_args);
+    compare_member("modprobe.firmwarePath", a.firmware_path, b.firmware_path);
+    compare_member("modprobe.modulesLoadingOrder", a.modules_loading_order, b.modules_loading_order);
+    compare_member("modprobe.modprobedDir", a.modprobed_dir, b.modprobed_dir);
+    compare_member("inTreeModulesToRemove", left.in_tree_modules_to_remove, right.in_tree_modules_to_remove);
+    compare_member("inTreeModuleToRemove", left.in_tree_module_to_remove, right.in_tree_module_to_remove);
+    return names;
+}
+
+/// The configuration that `module` has for a kernel, or nullopt: whoever checks a node of that kernel says why.
+std::optional<api::ModuleConfig> config_for(const api::Module& module, const std::string& kernel) {
+    try {
+        return *resolve_entry(module, kernel).config;
+    } catch (const Error&) {
+        return std::nullopt;
+    }
+}
 
 /// Nothing, for members that are to become empty.
 value::Node empty_identity() { return value::Node::mapping(); }
@@ -102,6 +133,29 @@ void WorkerWay::require_same_image(const std::string& name, const NodeFacts& fac
     });
 }
 
+void WorkerWay::require_same_settings(const std::string& name, const api::Module& module) const {
+    std::set<std::string> seen;  // kernels: nodes of one agree with each other
+    tools_.recorder.look([&](const upgrade::Run& now) {
+        for (const auto& record : now.nodes) {
+            if (record.name == name || record.state != upgrade::k_node_done || upgrade::module::goes_away(record))
+                continue;
+            if (!seen.insert(record.kernel).second) continue;
+            const auto other = upgrade::module::read(record);
+            const auto config = config_for(module, other.kernel);
+            if (other.target_entry.is_null() || !config) continue;
+            const auto names = different_settings(*api::decode_node_module(other.target_entry).config, *config);
+            if (names.empty()) continue;
+            throw Error(Exit::checks_failed, "module-changed",
+                        fmt::format("Module {} was changed during this run: node {} has another {}",
+                                    module.full_name(), other.name, base::join(names, ", ")))
+                .at(module.meta.origin)
+                .hint(fmt::format("give the Module its former settings back, then kmm-upgrade retry {}; or kmm-upgrade "
+                                  "abort, then start again, which brings every node to the new ones",
+                                  name));
+        }
+    });
+}
+
 Facts WorkerWay::check(const std::string& name, const Look& seen, const Deadline& deadline) {
     const auto& run = tools_.run();
     const auto node = tools_.node(name);
@@ -115,6 +169,7 @@ Facts WorkerWay::check(const std::string& name, const Look& seen, const Deadline
     require_name(module, tools_.subject.kernel_module);
     require_name(tools_.fleet.view(name), tools_.subject.full_name(), tools_.subject.kernel_module);
     tools_.require_label(name);
+    require_same_settings(name, module);
     const auto entry = resolve_entry(module, seen.facts.kernel);
     const auto checked = check_again(name, input(entry), deadline);
     if (checked.error) throw *checked.error;

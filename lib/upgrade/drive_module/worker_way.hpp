@@ -80,6 +80,9 @@ private:
     /// one version would be two builds.
     void require_same_image(const std::string& name, const NodeFacts& facts, const std::string& image,
                             const std::string& digest) const;
+    /// Throws checks_failed "module-changed" if a node of this run has got the version with other settings than
+    /// `module` has: those of modprobe, or the modules that are removed first.
+    void require_same_settings(const std::string& name, const api::Module& module) const;
     [[nodiscard]] std::string input(const api::NodeModule& entry);
 
     StepTools& tools_;

@@ -109,6 +109,42 @@ TEST_SUITE("cluster::unit") {
                 CHECK(objects.nodes.size() == 3);
             }
         }
+        SUBCASE("nor broken objects of kinds that decisions do not need: a note says where") {
+            for (const char* text : {"apiVersion: apps/v1\nkind: Deployment\nspec: [\n",
+                                     "# x\n---\n\"apiVersion\": \"v1\"\nkind: 'Service' # y\n a: b\n",
+                                     "apiVersion: config.openshift.io/v1\nkind: Node\nspec:\n  {{ if .a }}\n",
+                                     "apiVersion: hydra/v1\nkind: Module\n\tb: c\n",
+                                     "apiVersion: a/v1\nkind: A\n---\napiVersion: b/v1\nkind: B\nx: {y: *kmm}\n"}) {
+                CAPTURE(text);
+                write(dir + "/mkdocs.yml", text);
+                read(dir);
+                CHECK_FALSE(has_errors(diagnostics));
+                CHECK(objects.nodes.size() == 3);
+                CHECK(std::any_of(diagnostics.begin(), diagnostics.end(), [&](const Diagnostic& one) {
+                    return one.position && one.position->file == dir + "/mkdocs.yml" && one.position->line > 0 &&
+                           one.severity == Severity::note && one.code != "unknown-kind";
+                }));
+            }
+        }
+        SUBCASE("but those of kinds that it needs, may be meant, or stand beside") {
+            for (const char* text : {"apiVersion: v1\nkind: Node\nspec: [\n", "apiVersion: v1\nkind: Secret\nb: [\n",
+                                     "apiVersion: v1\nkind: secret\nb: [\n", "kind: Deployment\nb: [\n",
+                                     "apiVersion: v1\nkind: [Node\n",
+                                     "apiVersion: apps/v1\nkind: Deployment\n---\nkind: x\nb: [\n",
+                                     "apiVersion: apps/v1\nkind: Deployment\n---\napiVersion: v1\nkind: Pod\na: [\n",
+                                     "apiVersion: policy.example/v1\nkind: Policy\nspec:\n- apiVersion: "
+                                     "kmm.sigs.x-k8s.io/v1beta1\n  kind: Module\n x\n",
+                                     "apiVersion: v1\nkind: List\nitems:\n- kind: Service\n x\n",
+                                     "apiVersion: kmm.sigs.x-k8s.io/v1beta1\nkind: Modul\na: [\n"}) {
+                CAPTURE(text);
+                write(dir + "/mkdocs.yml", text);
+                read(dir);
+                CHECK(has_errors(diagnostics));
+            }
+            write(dir + "/mkdocs.yml", "apiVersion: apps/v1\nkind: Deployment\nspec: [\n");
+            read(dir + "/mkdocs.yml");
+            CHECK(has_errors(diagnostics));  // named
+        }
         SUBCASE("the operator's configuration has no kind") {
             write(dir + "/mkdocs.yml", "webhookPort: 9443\n");
             read(dir);

@@ -113,6 +113,9 @@ void check_wrapped(const api::WrappedObject& wrapped, const plan::ValidateOption
         note.message =
             wrapped.document.root.get_string({"kind"}) + " with values that are filled in later: not checked";
         note.position = wrapped.document.position(wrapped.document.root.mark());
+        if (wrapped.holder.starts_with("Template ")) {
+            note.hint = fmt::format("oc process -f {} -p NAME=VALUE | kmm-plan validate -f -", note.position->file);
+        }
         faults.push_back(std::move(note));
     } else {
         api::Objects objects;
@@ -229,7 +232,7 @@ Exit run_validate(const cli::Args& args, cli::Context& context) {
     options.release = asked_release(args);
     static_cast<void>(recipe::files::decode_documents(source.objects.recipes, source.diagnostics));
     soften_doubles(source);
-    check_operator_configs(source, OperatorConfigUse::checked);
+    check_operator_configs(source, OperatorConfigUse::checked, options.release);
     if (options.release && *options.release != plan::k_main && *options.release >= plan::k_after_last_known) {
         source.diagnostics.push_back(unknown_release(*options.release));
     }

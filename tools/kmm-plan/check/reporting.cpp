@@ -39,7 +39,7 @@ std::string detect_ci(const std::string& asked) {
 report::Baseline read_baseline(const std::string& file) {
     return with_context([] { return std::string("reading the baseline"); }, [&] {
         Diagnostics faults;
-        const auto documents = value::read_any(sys::read_file(file), file, faults);
+        const auto documents = value::read_any(file == "-" ? sys::read_fd(0, "-") : sys::read_file(file), file, faults);
         if (has_errors(faults)) { throw Error::from_diagnostics(std::move(faults)); }
         if (documents.size() != 1) {
             throw Error(Exit::data, "bad-baseline", fmt::format("expected one document, found {}", documents.size()))

@@ -66,14 +66,16 @@ bool in_namespace(const value::Node& node, const std::string& ns) {
 /// --operator-config, else the operator's ConfigMap if it was read, else its defaults; --firmware-host-path over all.
 render::OperatorConfig operator_config(const cli::Args& args, const api::Objects& objects) {
     render::OperatorConfig config;
+    const auto release = asked_release(args);
     if (const auto file = args.get("operator-config")) {
-        config = parse_operator_config(*file == "-" ? sys::read_fd(0, "-") : sys::read_file(*file), *file);
+        config = parse_operator_config(*file == "-" ? sys::read_fd(0, "-") : sys::read_file(*file), *file, release);
     } else {
         for (const auto& map : objects.config_maps) {
             if (map.meta.name != render::k_operator_config_map) { continue; }
             const auto text = map.data.find(std::string(render::k_operator_config_key));
             if (text == map.data.end()) { continue; }
-            config = parse_operator_config(text->second, fmt::format("{}({})", map.meta.origin.file, text->first));
+            config =
+                parse_operator_config(text->second, fmt::format("{}({})", map.meta.origin.file, text->first), release);
         }
     }
     if (const auto path = args.get("firmware-host-path")) {

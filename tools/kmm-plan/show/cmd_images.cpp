@@ -283,12 +283,15 @@ std::map<std::string, std::string> read_lock(const std::string& file) {
                           "remove the file to write it again", Exit::data});
     };
     if (!has_errors(faults)) {
-        const auto* list = documents.size() == 1 && documents.front().root.get_string({"kind"}) == "ImageLock"
+        const auto* list = documents.size() == 1 &&
+                                   documents.front().root.get_string({"apiVersion"}) == "kmmtools/v1" &&
+                                   documents.front().root.get_string({"kind"}) == "ImageLock"
                                ? documents.front().root.find("images")
                                : nullptr;
         if (list == nullptr || list->kind() != value::Kind::sequence) {
             faults.push_back({Severity::error, "bad-lock",
-                              "expected a document of kind ImageLock with a list of images", Position{file, 1, 1},
+                              "expected one document of kmmtools/v1, kind ImageLock, with a list of images",
+                              Position{file, 1, 1},
                               "remove the file to write it again", Exit::data});
         } else {
             for (const auto& item : list->items()) {
@@ -306,8 +309,7 @@ std::map<std::string, std::string> read_lock(const std::string& file) {
     return result;
 }
 
-void compare_with_lock(Images& images, const std::string& file) {
-    const auto locked = read_lock(file);
+void compare_with_lock(Images& images, const std::map<std::string, std::string>& locked, const std::string& file) {
     for (auto& [name, wanted] : images) {
         const auto it = locked.find(name);
         if (it == locked.end()) {
@@ -366,9 +368,10 @@ Exit run_images(const cli::Args& args, cli::Context& context) {
     const auto lock = args.get("lock");
     const bool is_check = args.flag("check-images") || lock;
     if (images.empty() && !source.live) { refuse_nothing(source, args, is_check); }
-    if (is_check) ask(images, source, args, context);
     const bool locked = lock && ::access(lock->c_str(), F_OK) == 0;
-    if (locked) compare_with_lock(images, *lock);
+    const auto digests = locked ? read_lock(*lock) : std::map<std::string, std::string>();
+    if (is_check) ask(images, source, args, context);
+    if (locked) compare_with_lock(images, digests, *lock);
     const auto findings = findings_of(images);
     print(images, context);
     if (context.verbosity >= 0)

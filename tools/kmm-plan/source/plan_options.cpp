@@ -52,8 +52,44 @@ void check_kernel_name(const std::string& kernel) {
         .hint(meant.empty() ? "name it as uname -r prints it" : fmt::format("did you mean {}?", meant));
 }
 
+namespace {
+
+bool makes_an_image(const api::Module& module) {
+    if (!module.module_loader) { return false; }
+    const auto& container = module.module_loader->container;
+    const auto& mappings = container.kernel_mappings;
+    return container.build || container.sign || std::any_of(mappings.begin(), mappings.end(), [](const auto& mapping) {
+               return mapping.build || mapping.sign;
+           });
+}
+
+/// Images that KMM makes once, for kernels of today, and that imagined ones use, too. `today`: the nodes as they are.
+Diagnostics shared_with_today(Source& source, std::vector<api::Node> today) {
+    api::Objects both;
+    both.nodes = std::move(today);
+    both.nodes.insert(both.nodes.end(), source.objects.nodes.begin(), source.objects.nodes.end());
+    both.modules.swap(source.objects.modules);
+    Diagnostics findings;
+    plan::check_shared_images(both, findings);
+    both.modules.swap(source.objects.modules);
+    const auto& told = source.diagnostics;
+    std::erase_if(findings, [&](const Diagnostic& finding) {
+        return finding.code != "image-kernels" || finding.severity == Severity::note ||
+               std::any_of(told.begin(), told.end(), [&](const auto& one) { return one.message == finding.message; });
+    });
+    return findings;
+}
+
+}  // namespace
+
 void apply_what_if(const cli::Args& args, Source& source, const cli::Context& context) {
     api::Objects& objects = source.objects;
+    std::vector<api::Node> today;
+    const bool has_kernels = args.get("kernel") || !args.all("reboot").empty();
+    if (has_kernels && context.verbosity >= 0 &&
+        std::any_of(objects.modules.begin(), objects.modules.end(), makes_an_image)) {
+        today = objects.nodes;
+    }
     std::vector<std::string> said;
     const auto each = [&](const char* option, const auto& apply) {
         for (const auto& text : args.all(option)) {
@@ -87,14 +123,13 @@ void apply_what_if(const cli::Args& args, Source& source, const cli::Context& co
         plan::check_node_name(objects, change);
         plan::set_label(objects, change);
     });
-    if (!args.all("label").empty() && context.verbosity >= 0) {
-        Diagnostics findings;
-        plan::check_selectors(objects, findings);
-        drop_notes(findings);
-        for (const auto& finding : findings) {
-            context.console.err(cli::diagnostic_text(finding, context.color_err));
-        }
+    Diagnostics findings;
+    if (!args.all("label").empty() && context.verbosity >= 0) { plan::check_selectors(objects, findings); }
+    if (!today.empty()) {
+        for (auto& finding : shared_with_today(source, std::move(today))) { findings.push_back(std::move(finding)); }
     }
+    drop_notes(findings);
+    for (const auto& finding : findings) { context.console.err(cli::diagnostic_text(finding, context.color_err)); }
     if (!said.empty()) { source.description.set("whatIf", value::Node::strings(said)); }
 }
 

@@ -32,7 +32,9 @@ drive::StartRequest request_of(const cli::Args& args) {
 void require_as_planned(const std::string& file, const api::Objects& objects, const drive::StartRequest& request) {
     constexpr std::size_t k_told_max = 20;
     Diagnostics faults;
-    const auto documents = value::read_any(sys::read_file(file, 1U << 30U), file, faults);
+    constexpr std::size_t k_plan_bytes = 1U << 30U;
+    const auto text = file == "-" ? sys::read_fd(0, "-", k_plan_bytes) : sys::read_file(file, k_plan_bytes);
+    const auto documents = value::read_any(text, file, faults);
     if (has_errors(faults)) throw Error::from_diagnostics(std::move(faults));
     if (documents.size() != 1)
         throw Error(Exit::data, "bad-plan", fmt::format("expected one plan, found {} documents", documents.size()))

@@ -10,6 +10,7 @@
 #include "api/names.hpp"
 #include "base/text.hpp"
 #include "cluster/kube_store.hpp"
+#include "cluster/worker_process.hpp"
 #include "upgrade/drive_module/fleet.hpp"
 #include "upgrade/drive_module/prepare_apply.hpp"
 #include "upgrade/drive_module/takeover.hpp"
@@ -28,7 +29,7 @@ using value::Node;
 struct Loader {
     kube::Key key;
     std::string uid;
-    std::string selector;          ///< of its Pods, for kubectl
+    std::string selector;          ///< of its Pods and no others, for kubectl in a shell
     bool has_hook = false;         ///< a preStop hook, which unloads the module in the usual recipes
     std::set<std::string> nodes;   ///< that its Pods are on
 };
@@ -39,6 +40,18 @@ bool has_stop_hook(const Node& daemon_set) {
            std::any_of(containers->items().begin(), containers->items().end(), [](const Node& container) {
                return container.find_path({"lifecycle", "preStop"}) != nullptr;
            });
+}
+
+/// A requirement of matchExpressions as kubectl -l takes it.
+std::string selector_term(const Node& expression) {
+    const auto key = expression.get_string({"key"});
+    const auto verb = base::to_lower(expression.get_string({"operator"}));
+    if (verb == "exists") return key;
+    if (verb == "doesnotexist") return "!" + key;
+    std::vector<std::string> values;
+    if (const Node* list = expression.find("values"); list != nullptr)
+        for (const auto& value : list->items()) values.push_back(value.text());
+    return fmt::format("{} {} ({})", key, verb, base::join(values, ","));
 }
 
 /// Errors: usage "bad-value".
@@ -68,13 +81,16 @@ Loader find_loader(kube::Client& client, const std::string& name) {
             .hint("kmm-upgrade doctor finds those that are left over");
     loader.uid = found->get_string({"metadata", "uid"});
     loader.has_hook = has_stop_hook(*found);
+    std::vector<std::string> terms;
     if (const Node* labels = found->find_path({"spec", "selector", "matchLabels"}); labels != nullptr)
-        for (const auto& label : labels->members())
-            loader.selector +=
-                fmt::format("{}{}={}", loader.selector.empty() ? "" : ",", label.key, label.value.text());
+        for (const auto& label : labels->members()) terms.push_back(label.key + "=" + label.value.text());
     kube::ListQuery query;
     query.namespace_ = loader.key.namespace_;
-    query.label_selector = loader.selector;
+    query.label_selector = base::join(terms, ",");
+    if (const Node* expressions = found->find_path({"spec", "selector", "matchExpressions"}); expressions != nullptr)
+        for (const auto& expression : expressions->items()) terms.push_back(selector_term(expression));
+    loader.selector = base::join(terms, ",");
+    if (loader.selector != query.label_selector) loader.selector = cluster::shell_quote(loader.selector);
     for (const auto& pod : client.list_all(kube::resources::k_pods, query)) {
         const Node* owners = pod.find_path({"metadata", "ownerReferences"});
         const bool is_its = owners != nullptr &&

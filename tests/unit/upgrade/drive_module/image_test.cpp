@@ -77,6 +77,58 @@ TEST_CASE("an image that is another one after the first node stops the next node
     }
 }
 
+TEST_CASE("settings that are other ones after the first node stop the next node before it is touched") {
+    World world(2);
+    upgrade::Options options;
+    options.canary = 1;
+    Drive drive(world, world.prepare(options));
+    REQUIRE(drive.driver.walk() == Ended::paused);
+    const auto before = world.store.objects.modules.front();
+    auto& container = world.store.objects.modules.front().module_loader->container;
+    std::string what;
+    SUBCASE("parameters") {
+        container.modprobe.parameters = {"debug=1"};
+        what = "modprobe.parameters";
+    }
+    SUBCASE("several of modprobe") {
+        container.modprobe.firmware_path = "/firmware";
+        container.modprobe.modules_loading_order = {"kmm_hello", "other"};
+        what = "modprobe.firmwarePath, modprobe.modulesLoadingOrder";
+    }
+    SUBCASE("modules to remove first, of one mapping") {
+        container.kernel_mappings.front().in_tree_modules_to_remove = {"hello"};
+        what = "inTreeModulesToRemove";
+    }
+    drive.driver.resume();
+    CHECK(drive.driver.walk() == Ended::paused);
+    const auto node = drive.recorder.node("node-b");
+    CHECK(node.state == "checking-failed");
+    CHECK(node.reason == "module-changed");
+    CHECK(node.message.ends_with("was changed during this run: node node-a has another " + what));
+    CHECK(world.nodes.nodes["node-b"].live == "AAAA1111");
+    world.store.objects.modules.front() = before;
+    drive.driver.resume();
+    CHECK(drive.driver.walk() == Ended::complete);
+}
+
+TEST_CASE("settings that no node has got are taken, and so is what does not reach the kernel") {
+    World world(2);
+    upgrade::Options options;
+    options.canary = 1;
+    Drive drive(world, world.prepare(options));
+    auto& module = world.store.objects.modules.front();
+    SUBCASE("before the first node is done") {
+        module.module_loader->container.modprobe.parameters = {"debug=1"};
+        REQUIRE(drive.driver.walk() == Ended::paused);
+    }
+    SUBCASE("how the image is pulled") {
+        REQUIRE(drive.driver.walk() == Ended::paused);
+        world.store.objects.modules.front().module_loader->container.image_pull_policy = "Always";
+    }
+    drive.driver.resume();
+    CHECK(drive.driver.walk() == Ended::complete);
+}
+
 TEST_CASE("an image that was mended because no node could load it is taken") {
     World world(2);
     world.nodes.fault = [&](const cluster::WorkerCall& call, const auto&) -> std::optional<cluster::WorkerReply> {

@@ -140,6 +140,13 @@ TEST_CASE("everything that would fail is found before anything is touched") {
          },
          Exit::checks_failed, "nodes-not-ready",
          "module-shared: kmm_hello is also loaded for Module drivers/another"},
+        {"another Module alone has loaded it",
+         [](World& world, StartRequest&) {
+             auto& config = world.store.objects.node_modules_configs[1];
+             config.spec.front().name = config.status.front().name = "another";
+         },
+         Exit::checks_failed, "nodes-not-ready",
+         "module-shared: kmm_hello is also loaded for Module drivers/another"},
         {"a live module nobody answers for",
          [](World& world, StartRequest&) { world.store.objects.node_modules_configs.clear(); }, Exit::checks_failed,
          "nodes-not-ready", "module-unmanaged: kmm_hello is live, but the cluster says nothing of it"},
