@@ -130,6 +130,11 @@ std::set<std::string> LayerView::far_files() const {
     std::set<std::string> files;
     for (const auto& [path, link] : far_links_) {
         files.insert(link.target);
+        if (link.kind == EntryKind::symlink) {
+            if (auto end = far_end(path, link.target); end && !wanted_.covers(*end)) {
+                files.insert(std::move(*end));
+            }
+        }
     }
     for (const auto& [path, target] : far_hard_) {
         files.insert(target);
@@ -137,19 +142,39 @@ std::set<std::string> LayerView::far_files() const {
     return files;
 }
 
+/// Where `target`, of a symbolic link at `path`, leads by other links of the image, as a /lib that is one to usr/lib;
+/// nullopt if there is none, or it leads to what a link at `path` cannot mean.
+std::optional<std::string> LayerView::far_end(const std::string& path, const std::string& target) const {
+    std::optional<std::string> end = way_.end_of(target);
+    return end && *end != target && may_mean_file(path, *end) ? end : std::nullopt;
+}
+
+/// The file at `path`, of which the view or another reading knows.
+const ViewNode* LayerView::far_file(const std::string& path) const {
+    const ViewNodes& known = wanted_.covers(path) ? nodes() : far_found_;
+    const auto found = known.find(path);
+    return found != known.end() && found->second.kind == EntryKind::file ? &found->second : nullptr;
+}
+
 /// The links become the files that they mean.
 void LayerView::place_far_files() {
     for (const auto& [path, link] : far_links_) {
-        const auto found = far_found_.find(link.target);
-        if (found == far_found_.end()) {
+        std::string end = link.target;
+        const ViewNode* file = far_file(end);
+        if (file == nullptr && link.kind == EntryKind::symlink) {
+            end = far_end(path, link.target).value_or(end);
+            file = far_file(end);
+        }
+        if (file == nullptr) {
             warnings_.insert(fmt::format(
                 "dangling-link: /{} -> /{}, which is no file of the image; copy the file instead of linking it",
                 base::escape(path), base::escape(link.target)));
             continue;
         }
+        const ViewNode taken = *file;
         ignored_.erase(path);
-        change().nodes[path] = found->second;
-        moved_[path] = link.target;
+        change().nodes[path] = taken;
+        moved_[path] = end;
     }
 }
 

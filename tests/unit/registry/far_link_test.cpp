@@ -75,6 +75,58 @@ TEST_CASE("a link to a module elsewhere in the image becomes that module") {
     }
 }
 
+TEST_CASE("a link to a module elsewhere leads there over other links of the image") {
+    const auto pulled = [](const std::vector<TestLayer>& layers) {
+        const Outcome outcome = pull_layers(layers);
+        REQUIRE_MESSAGE(!outcome.error, outcome.message());
+        CHECK(outcome.result.warnings.empty());
+        return outcome.files;
+    };
+    const std::string built = "usr/lib/modules/6.1.0-1-other/extra/a.ko";
+    const auto link = plain_layer(TarBuilder().symlink(k_link, "/lib/modules/6.1.0-1-other/extra/a.ko").finish());
+    const auto file = plain_layer(TarBuilder().file(built, "module").finish());
+    const std::map<std::string, std::string> module{{k_link, "module"}};
+    SUBCASE("a directory of a merged /usr, in whichever layer") {
+        for (const char* to : {"usr/lib", "/usr/lib", "./usr/../usr/lib/"}) {
+            CAPTURE(to);
+            const auto merged = plain_layer(TarBuilder().symlink("lib", to).finish());
+            CHECK(pulled({merged, file, link}) == module);
+            CHECK(pulled({link, file, merged}) == module);
+        }
+    }
+    SUBCASE("a name without a version, several links, and a file that came to the same place earlier") {
+        const auto links = TarBuilder()
+                               .symlink("lib", "/srv/lib")
+                               .symlink("srv/lib", "../usr/lib")
+                               .symlink("usr/lib/modules/6.1.0-1-other/extra/a.ko", "../a-1.2.ko")
+                               .file("usr/lib/modules/6.1.0-1-other/a-1.2.ko", "module")
+                               .finish();
+        CHECK(pulled({link, plain_layer(links)}) == module);
+        const auto earlier = plain_layer(TarBuilder().file("lib/modules/6.1.0-1-other/extra/a.ko", "old").finish());
+        CHECK(pulled({earlier, link, plain_layer(links)}) == module);
+    }
+    SUBCASE("back into the directory that is taken") {
+        const auto back = TarBuilder()
+                              .symlink("lib", "opt/lib")
+                              .file(k_modules + "/a.ko", "module")
+                              .symlink(k_link, "/lib/modules/" + k_kernel + "/a.ko")
+                              .finish();
+        CHECK(pulled({plain_layer(back)}) ==
+              std::map<std::string, std::string>{{k_link, "module"}, {k_modules + "/a.ko", "module"}});
+    }
+    SUBCASE("not in a circle, out of the image, or to what is no module") {
+        for (const auto& [path, target] : std::vector<std::pair<std::string, std::string>>{
+                 {"lib", "lib"}, {"lib/modules/6.1.0-1-other/extra/a.ko", "/etc/shadow"}, {"lib", "/etc"}}) {
+            CAPTURE(target);
+            const auto odd = TarBuilder().symlink(path, target).file("etc/shadow", "x").finish();
+            const Outcome outcome = pull_layers({link, plain_layer(odd)});
+            REQUIRE_MESSAGE(!outcome.error, outcome.message());
+            CHECK(outcome.files.empty());
+            CHECK(outcome.warned("dangling-link"));
+        }
+    }
+}
+
 TEST_CASE("what such a link does not mean is not taken") {
     const auto pulled = [](const std::vector<TestLayer>& layers) { return pull_layers(layers); };
     const TestLayer link =
