@@ -40,11 +40,20 @@ bool LayerView::may_mean_file(std::string_view path, std::string_view end) const
     return firmware || (ends_like_module(path) && ends_like_module(end));
 }
 
+/// Whether `path` is a file elsewhere that is looked for, or one that `replaces` a directory above such a file.
+bool LayerView::is_of_far(const std::string& path, bool replaces) const {
+    if (far_wanted_.contains(path)) {
+        return true;
+    }
+    const auto below = replaces ? far_wanted_.lower_bound(path + "/") : far_wanted_.end();
+    return below != far_wanted_.end() && is_in(*below, path);
+}
+
 /// Notes that `path` gets the file at `end`, of which another reading knows; what lower layers have at `path` goes.
 void LayerView::await_far_file(const std::string& path, const std::string& end, ViewNode link) {
     place(path, link);
     change().nodes.erase(path);
-    ignored_.insert(path);
+    ignored_[path] = layer_;
     far_links_[path] = FarLink{end, layer_, link.kind};
 }
 

@@ -114,6 +114,7 @@ private:
     [[nodiscard]] bool add_link_to_file(const std::string& path, const LayerEntry& entry);
     [[nodiscard]] bool add_hard_link_to_file(const std::string& path, const std::string& target);
     [[nodiscard]] bool may_mean_file(std::string_view path, std::string_view end) const;
+    [[nodiscard]] bool is_of_far(const std::string& path, bool replaces) const;
     void await_far_file(const std::string& path, const std::string& end, ViewNode link);
     [[nodiscard]] std::optional<ContentId> add_far_file(const std::string& path, const LayerEntry& entry);
     [[nodiscard]] ContentId take_content(const std::string& path, const LayerEntry& entry);
@@ -136,7 +137,7 @@ private:
     const Limits* limits_;
     std::shared_ptr<Tree> tree_ = std::make_shared<Tree>();  ///< shared by copies of the view until one of them changes
     std::map<std::string, std::uint32_t> kernel_dirs_;  ///< name -> layer
-    std::set<std::string> ignored_;                   ///< paths of links that are left out on purpose
+    std::map<std::string, std::uint32_t> ignored_;  ///< paths of links that are left out on purpose -> layer
     struct FarLink {
         std::string target;  ///< the file elsewhere in the image that it means
         std::uint32_t layer = 0;

@@ -168,11 +168,49 @@ TEST_CASE("what such a link does not mean is not taken") {
         CHECK(outcome.code() == "image-unsafe");
         CHECK(pull_tar(TarBuilder().symlink(k_link, "../../../../../../../../b.ko").finish()).code() == "image-unsafe");
     }
+    SUBCASE("what lies there, or goes, by another entry below a link: readers see different files") {
+        const auto srv = plain_layer(TarBuilder().symlink("srv", "/data").symlink("other", "srv").finish());
+        const auto real = plain_layer(TarBuilder().file("data/b.ko", "module").finish());
+        const auto hard = plain_layer(TarBuilder().hardlink(k_link, "srv/b.ko").finish());
+        CHECK(pulled({srv, real, link}).files.at(k_link) == "module");
+        for (const char* entry : {"srv/b.ko", "other/b.ko", "srv/.wh.b.ko", "other/.wh..wh..opq"}) {
+            CAPTURE(entry);
+            CHECK(pulled({srv, real, link, plain_layer(TarBuilder().file(entry, "x").finish())}).code() ==
+                  "image-unsafe");
+        }
+        CHECK(pulled({srv, plain_layer(TarBuilder().file("srv/b.ko", "old").finish()), real, hard}).code() ==
+              "image-unsafe");
+        CHECK(pulled({srv, real, link, plain_layer(TarBuilder().file("srv/unrelated", "x").finish())})
+                  .files.at(k_link) == "module");
+    }
     SUBCASE("an entry below the link is hostile") {
         CHECK(pull_tar(
                   TarBuilder().file("srv/b.ko", "x").symlink(k_link, "/srv/b.ko").file(k_link + "/c.ko", "x").finish())
                   .code() == "image-unsafe");
     }
+}
+
+TEST_CASE("a whiteout behind such a link in its layer is about lower layers alone") {
+    const std::string directory = k_modules + "/extra/", lower = "srv/b.ko";
+    const auto old = plain_layer(TarBuilder().file(directory + "a.ko", "old").file(lower, "module").finish());
+    for (const char* whiteout : {".wh..wh..opq", ".wh.a.ko"}) {
+        CAPTURE(whiteout);
+        for (const bool hard : {true, false}) {
+            TarBuilder tar;
+            tar.file(directory + "c.ko", "c");
+            hard ? tar.hardlink(directory + "a.ko", lower) : tar.symlink(directory + "a.ko", "/" + lower);
+            const Outcome outcome = pull_layers({old, plain_layer(tar.file(directory + whiteout, "").finish())});
+            REQUIRE_MESSAGE(!outcome.error, outcome.message());
+            CHECK(outcome.files == std::map<std::string, std::string>{{directory + "a.ko", "module"},
+                                                                      {directory + "c.ko", "c"}});
+        }
+    }
+    const auto below = TarBuilder()
+                           .symlink(k_modules + "/build", "/usr/src/linux")
+                           .file(k_modules + "/.wh..wh..opq", "")
+                           .file(k_modules + "/build/a.ko", "x")
+                           .finish();
+    CHECK(pull_tar(below).code() == "image-unsafe");
 }
 
 TEST_CASE("a hard link to a module elsewhere in the image is that module") {
