@@ -70,7 +70,8 @@ bool has_match(const HostPaths& host, const std::string& directory, const std::s
     const std::string pattern = slash == std::string::npos ? file : file.substr(slash + 1);
     if (is_pattern(place)) return true;
     std::error_code error;
-    for (fs::directory_iterator it(through_links(host, directory + place), error), end; !error && it != end; it.increment(error)) {
+    fs::directory_iterator it(through_links(host, directory + place), error);
+    for (const fs::directory_iterator end; !error && it != end; it.increment(error)) {
         if (::fnmatch(pattern.c_str(), it->path().filename().c_str(), 0) == 0) return true;
     }
     return false;
