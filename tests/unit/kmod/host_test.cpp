@@ -269,6 +269,18 @@ TEST_CASE("the modules of a host whose directory of them is behind links of its 
     }
 }
 
+TEST_CASE("the system of a host by a link of its own") {
+    const sys::TempDir top("kmm-test-");
+    kmod::HostPaths host;
+    host.root = top.path();
+    host.etc = host.root + "/etc";
+    put(host.root + "/store/os-release", "PRETTY_NAME='NixOS 25.11 (Xantusia)'\n");
+    put(host.etc + "/static/.keep", "");
+    std::filesystem::create_symlink("/store/os-release", host.etc + "/static/os-release");
+    std::filesystem::create_symlink("/etc/static/os-release", host.etc + "/os-release");
+    CHECK(kmod::node_facts(host).os_image == "NixOS 25.11 (Xantusia)");
+}
+
 TEST_CASE("of several files of one module, without an index, that of updates is taken, then that of extra") {
     FakeHost host;
     const std::string directory = host.paths.lib_modules + "/" + k_release;
