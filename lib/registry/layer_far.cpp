@@ -49,6 +49,18 @@ bool LayerView::is_of_far(const std::string& path, bool replaces) const {
     return below != far_wanted_.end() && is_in(*below, path);
 }
 
+/// Of a layer with a file that is looked for and something else in the place of a directory above it, readers that make
+/// the whole image and those that stack layers see different files.
+void LayerView::refuse_far_below(const std::string& path) const {
+    for (auto file = far_found_.lower_bound(path + "/"); file != far_found_.end() && is_in(file->first, path); ++file) {
+        if (file->second.layer == layer_) {
+            throw Error(Exit::unsafe, "image-unsafe",
+                        fmt::format("expected a directory at \"{}\" in the layer that has a file below it, \"{}\"",
+                                    base::escape(path), base::escape(file->first)));
+        }
+    }
+}
+
 /// Notes that `path` gets the file at `end`, of which another reading knows; what lower layers have at `path` goes.
 void LayerView::await_far_file(const std::string& path, const std::string& end, ViewNode link) {
     place(path, link);

@@ -100,6 +100,9 @@ std::optional<ContentId> LayerView::add(const LayerEntry& entry) {
         whiteout(path);
         return std::nullopt;
     }
+    if (entry.kind != EntryKind::directory) {
+        refuse_far_below(path);
+    }
     if (entry.kind == EntryKind::symlink && is_on_way(path)) {
         take_way_link(path, entry);
         return std::nullopt;

@@ -115,6 +115,7 @@ private:
     [[nodiscard]] bool add_hard_link_to_file(const std::string& path, const std::string& target);
     [[nodiscard]] bool may_mean_file(std::string_view path, std::string_view end) const;
     [[nodiscard]] bool is_of_far(const std::string& path, bool replaces) const;
+    void refuse_far_below(const std::string& path) const;
     void await_far_file(const std::string& path, const std::string& end, ViewNode link);
     [[nodiscard]] std::optional<ContentId> add_far_file(const std::string& path, const LayerEntry& entry);
     [[nodiscard]] ContentId take_content(const std::string& path, const LayerEntry& entry);

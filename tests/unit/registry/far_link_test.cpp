@@ -183,6 +183,16 @@ TEST_CASE("what such a link does not mean is not taken") {
         CHECK(pulled({srv, real, link, plain_layer(TarBuilder().file("srv/unrelated", "x").finish())})
                   .files.at(k_link) == "module");
     }
+    SUBCASE("what lies in a directory that the same layer has something else in the place of") {
+        for (const char* place : {"srv", "srv/deep"}) {
+            CAPTURE(place);
+            const auto file_below = [] { return TarBuilder().file("srv/deep/b.ko", "module"); };
+            const auto far = plain_layer(TarBuilder().symlink(k_link, "/srv/deep/b.ko").finish());
+            CHECK(pulled({far, plain_layer(file_below().symlink(place, "/data").finish())}).code() == "image-unsafe");
+            CHECK(pulled({far, plain_layer(file_below().file(place, "x").finish())}).code() == "image-unsafe");
+            CHECK(pulled({far, plain_layer(file_below().finish())}).files.at(k_link) == "module");
+        }
+    }
     SUBCASE("an entry below the link is hostile") {
         CHECK(pull_tar(
                   TarBuilder().file("srv/b.ko", "x").symlink(k_link, "/srv/b.ko").file(k_link + "/c.ko", "x").finish())
