@@ -179,7 +179,8 @@ OtherForm form_of(std::string_view text) {
         d2i_PKCS12(nullptr, &at, static_cast<long>(text.size())), PKCS12_free);
     ERR_clear_error();
     if (store) return {"a PKCS#12 file", "openssl pkcs12 -in KEY -nocerts -nodes -out KEY.pem takes the key out"};
-    if (type == "OPENSSH PRIVATE KEY") return {"a key of OpenSSH", "ssh-keygen -p -m PKCS8 -f KEY converts it in place"};
+    if (type == "OPENSSH PRIVATE KEY")
+        return {"a key of OpenSSH", "ssh-keygen -p -m PKCS8 -f KEY converts it in place"};
     if (type.ends_with("PRIVATE KEY")) return {"a damaged one", "openssl pkey -in KEY -noout says what is wrong"};
     if (!type.empty()) return {fmt::format("a block \"{}\"", base::escape(type)), "--key is the private key"};
     return {"none", "openssl pkey -in KEY -out KEY.pem converts other forms"};

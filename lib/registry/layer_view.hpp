@@ -59,8 +59,8 @@ public:
     /// Where the wanted directories lie, if they turned out to lie where entries had already been passed over: all
     /// layers must be read again. To be asked after the last layer.
     [[nodiscard]] std::optional<Wanted> other_way() const;
-    /// Files elsewhere in the image that links of modules and firmware in the wanted part lead to, also over other links
-    /// there: `weak-updates/x.ko` to another kernel's module, say, or a hard link to a file that two kernels share. To
+    /// Files elsewhere in the image that links of modules and firmware in the wanted part lead to, also over other
+    /// links: `weak-updates/x.ko` to another kernel's module, say, or a hard link to a file that two kernels share. To
     /// be asked after the last layer; with look_for() another reading takes them, and may find links among them to yet
     /// others.
     [[nodiscard]] std::set<std::string> far_files() const;
