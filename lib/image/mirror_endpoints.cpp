@@ -71,6 +71,10 @@ Reference moved(const Reference& reference, const std::string& name) {
     return result;
 }
 
+Reference source_of(const Reference& reference, const MirrorRule& rule, const std::string& rest) {
+    return rule.location.empty() ? reference : moved(reference, rule.location + rest);
+}
+
 }  // namespace
 
 std::string_view image_mark(std::string_view prefix) noexcept {
@@ -94,14 +98,24 @@ std::vector<Endpoint> endpoints_of(const Reference& reference, const std::vector
             mirror.use == MirrorUse::all || (mirror.use == MirrorUse::digest_only) == reference.digest.has_value();
         const Reference there = moved(reference, mirror.location + rest);
         if (serves && !is_blocked(there)) {
-            result.push_back({there, mirror.insecure, true});
+            result.push_back({there, mirror.insecure.value_or(false), true});
         }
     }
-    const Reference source = rule->location.empty() ? reference : moved(reference, rule->location + rest);
-    if (!rule->blocked && !is_blocked(source)) {
-        result.push_back({source, rule->insecure, false});
+    if (!blocked_source(reference, rules)) {
+        result.push_back({source_of(reference, *rule, rest), rule->insecure.value_or(false), false});
     }
     return result;
+}
+
+std::optional<Reference> blocked_source(const Reference& reference, const std::vector<MirrorRule>& rules) {
+    const auto [rule, rest] = applying(rules, reference);
+    if (rule == nullptr) {
+        return std::nullopt;
+    }
+    Reference source = source_of(reference, *rule, rest);
+    const MirrorRule* own = applying(rules, source).rule;
+    const bool blocked = rule->blocked || (own != nullptr && own->blocked);
+    return blocked ? std::optional(std::move(source)) : std::nullopt;
 }
 
 }  // namespace kmm::image

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -75,9 +76,9 @@ std::vector<MirrorRule> rules_of(const std::vector<MirrorSetEntry>& entries) {
         MirrorRule rule;
         rule.prefix = key.second;
         rule.blocked = one.never_source;
-        for (const std::string& mirror : one.order.sorted()) rule.mirrors.push_back({mirror, false, key.first});
+        for (const std::string& mirror : one.order.sorted()) rule.mirrors.push_back({mirror, std::nullopt, key.first});
         if (rule.mirrors.back().location == rule.prefix) rule.mirrors.pop_back();  // it is asked last anyway
-        static_cast<void>(join_rule(rules, std::move(rule)));                      // without a location
+        static_cast<void>(join_rule(rules, std::move(rule)));                      // of which none says such things
     }
     return rules;
 }

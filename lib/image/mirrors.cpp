@@ -217,13 +217,10 @@ void read_registry(const value::Document& document, const Node& node, std::vecto
     if (alone && fields.lacks("location")) {
         fields.missing("prefix or location");
     }
-    const auto same =
-        std::find_if(rules.begin(), rules.end(), [&](const MirrorRule& r) { return r.prefix == rule.prefix; });
-    const bool differs = same != rules.end() && same->insecure != rule.insecure;
-    if (differs || !join_rule(rules, std::move(rule))) {
+    if (const std::string other = join_rule(rules, std::move(rule)); !other.empty()) {
         fields.fault("bad-value",
-                     "registry: expected one location and one insecure for each prefix, found a second [[registry]] "
-                     "that differs",
+                     fmt::format("registry: expected one {} for each prefix, found a second [[registry]] with another",
+                                 other),
                      node.mark(), "write one [[registry]] for each prefix, with all of its mirrors");
     }
 }
@@ -232,22 +229,17 @@ void read_registry(const value::Document& document, const Node& node, std::vecto
 /// [registries.search], [registries.insecure] and [registries.block]. It has no mirrors.
 void read_first_format(const value::Document& document, const Node& node, std::vector<MirrorRule>& rules,
                        Diagnostics& faults) {
-    struct Table {
-        const char* name;
-        bool MirrorRule::*effect;  ///< none for what only concerns short names
-    };
-    static constexpr Table k_tables[] = {
-        {"search", nullptr}, {"insecure", &MirrorRule::insecure}, {"block", &MirrorRule::blocked}};
+    static constexpr std::string_view k_tables[] = {"search", "insecure", "block"};
     MirrorFields tables(document, node, "registries", faults);
-    for (const auto& [name, effect] : k_tables) {
+    for (const std::string_view name : k_tables) {
         const Node* table = tables.get(name);
         if (table == nullptr) {
             continue;
         }
-        MirrorFields fields(document, *table, std::string("registries.") + name, faults);
+        MirrorFields fields(document, *table, "registries." + std::string(name), faults);
         for (const Node* item : items_of(fields, "registries")) {
-            if (effect == nullptr) {
-                continue;
+            if (name == "search") {
+                continue;  // only concerns short names
             }
             const auto normal = item->is_string() ? MirrorFields::normal_location(item->text(), false) : std::nullopt;
             if (!normal) {
@@ -256,7 +248,10 @@ void read_first_format(const value::Document& document, const Node& node, std::v
             }
             MirrorRule rule;
             rule.prefix = *normal;
-            rule.*effect = true;
+            if (name == "insecure") {
+                rule.insecure = true;
+            }
+            rule.blocked = name == "block";
             static_cast<void>(join_rule(rules, std::move(rule)));  // without locations
         }
         fields.done();
@@ -442,23 +437,48 @@ std::vector<MirrorRule> read_mirror_sets(std::span<const value::Document> object
     return rules_of(entries);
 }
 
-bool join_rule(std::vector<MirrorRule>& rules, MirrorRule rule) {
+std::string join_rule(std::vector<MirrorRule>& rules, MirrorRule rule) {
     const auto same =
         std::find_if(rules.begin(), rules.end(), [&](const MirrorRule& r) { return r.prefix == rule.prefix; });
     if (same == rules.end()) {
         rules.push_back(std::move(rule));
-        return true;
+        return {};
     }
+    const auto differ = [](const std::optional<bool>& one, const std::optional<bool>& other) {
+        return one && other && *one != *other;
+    };
     if (!rule.location.empty() && !same->location.empty() && rule.location != same->location) {
-        return false;
+        return "location";
+    }
+    if (differ(same->insecure, rule.insecure)) {
+        return "insecure";
+    }
+    if (same->insecure && rule.insecure && same->blocked != rule.blocked) {
+        return "blocked";  // each of the two is of registries.conf, and says it
+    }
+    const auto known = [&](const Mirror& mirror) {
+        return std::find_if(same->mirrors.begin(), same->mirrors.end(), [&](const Mirror& one) {
+            return one.location == mirror.location && one.use == mirror.use;
+        });
+    };
+    for (const Mirror& mirror : rule.mirrors) {
+        if (const auto one = known(mirror); one != same->mirrors.end() && differ(one->insecure, mirror.insecure)) {
+            return "insecure of the mirror " + mirror.location;
+        }
     }
     if (same->location.empty()) {
         same->location = std::move(rule.location);
     }
-    same->insecure = same->insecure || rule.insecure;
+    same->insecure = same->insecure ? same->insecure : rule.insecure;
     same->blocked = same->blocked || rule.blocked;
-    std::move(rule.mirrors.begin(), rule.mirrors.end(), std::back_inserter(same->mirrors));
-    return true;
+    for (Mirror& mirror : rule.mirrors) {
+        if (const auto one = known(mirror); one == same->mirrors.end()) {
+            same->mirrors.push_back(std::move(mirror));
+        } else if (!one->insecure) {
+            one->insecure = mirror.insecure;
+        }
+    }
+    return {};
 }
 
 }  // namespace kmm::image

@@ -2,6 +2,7 @@
 // Mirrors: which registries to ask for an image, in which order. Pure.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -18,7 +19,7 @@ enum class MirrorUse { all, digest_only, tag_only };
 
 struct Mirror {
     std::string location;  ///< "HOST[:PORT][/PATH]": takes the place of the rule's prefix
-    bool insecure = false;
+    std::optional<bool> insecure;  ///< nullopt where the document cannot say it, as those of OpenShift
     MirrorUse use = MirrorUse::all;
 };
 
@@ -26,7 +27,7 @@ struct Mirror {
 struct MirrorRule {
     std::string prefix;    ///< "HOST[:PORT][/PATH]", "*.DOMAIN[:PORT][/PATH]", or one image with its image_mark
     std::string location;  ///< takes the place of the prefix when the source itself is asked; "" for the prefix
-    bool insecure = false;
+    std::optional<bool> insecure;  ///< as Mirror::insecure
     bool blocked = false;  ///< the source itself is never asked
     std::vector<Mirror> mirrors;
 };
@@ -48,9 +49,10 @@ struct MirrorRule {
 /// cluster; objects of other kinds are passed over. Faults as read_mirrors, appended.
 [[nodiscard]] std::vector<MirrorRule> read_mirror_sets(std::span<const value::Document> objects, Diagnostics& faults);
 
-/// Adds `rule` to `rules`, joined with the one of the same prefix. False, and nothing changed, if both have a location
-/// and not the same.
-[[nodiscard]] bool join_rule(std::vector<MirrorRule>& rules, MirrorRule rule);
+/// Adds `rule` to `rules`, joined with the one of the same prefix; a mirror that both have is asked once. Where the two
+/// contradict each other, nothing is changed, and what differs is named: "location", "insecure", "blocked", or
+/// "insecure of the mirror LOCATION"; otherwise "".
+[[nodiscard]] std::string join_rule(std::vector<MirrorRule>& rules, MirrorRule rule);
 
 /// One place to ask for an image.
 struct Endpoint {
@@ -62,5 +64,8 @@ struct Endpoint {
 /// Mirrors in their order, then the source, without those that a rule of their own blocks. The rule whose prefix stands
 /// for most of the name applies. Empty if the source is blocked and no mirror serves this reference.
 [[nodiscard]] std::vector<Endpoint> endpoints_of(const Reference& reference, const std::vector<MirrorRule>& rules);
+
+/// The source, as its own rule names it, if it is blocked and so none of the endpoints; nullopt if it is asked.
+[[nodiscard]] std::optional<Reference> blocked_source(const Reference& reference, const std::vector<MirrorRule>& rules);
 
 }  // namespace kmm::image

@@ -139,20 +139,21 @@ void write_manifest(sys::FileOps& ops, const std::string& directory, const Manif
 }
 
 /// Where a directory of the list is.
-std::string directory_at(const std::string& to, const std::string& made) {
-    if (!is_above(made)) return to + "/" + made;
-    std::string path = to;
+std::string directory_at(const FirmwareDirectory& directory, const std::string& made) {
+    if (!is_above(made)) return directory.at(made);
+    std::string path = directory.path;
     for (std::size_t levels = made == "." ? 0 : (made.size() + 1) / 3; levels > 0; --levels)
         path = sys::parent_of(path);
     return path;
 }
 
-/// The directories that have to be made for `files` below `to`, as the list has them.
-std::set<std::string> missing_directories(const std::string& to, const std::map<std::string, std::string>& files) {
+/// The directories that have to be made for `files` below `directory`, as the list has them.
+std::set<std::string> missing_directories(const FirmwareDirectory& directory,
+                                          const std::map<std::string, std::string>& files) {
     std::set<std::string> missing;
     std::error_code error;
     std::string above = ".";
-    for (std::string path = to; !fs::exists(path, error) && !error; path = sys::parent_of(path)) {
+    for (std::string path = directory.path; !fs::exists(path, error) && !error; path = sys::parent_of(path)) {
         missing.insert(above);
         above = above == "." ? ".." : above + "/..";
     }
@@ -160,7 +161,7 @@ std::set<std::string> missing_directories(const std::string& to, const std::map<
         for (auto slash = file.rfind('/'); slash != std::string::npos && slash > 0;
              slash = file.rfind('/', slash - 1)) {
             const std::string below = file.substr(0, slash);
-            if (missing.contains(below) || fs::exists(fs::symlink_status(to + "/" + below, error))) break;
+            if (missing.contains(below) || fs::exists(fs::symlink_status(directory.at(below), error))) break;
             missing.insert(below);
         }
     }
@@ -168,7 +169,7 @@ std::set<std::string> missing_directories(const std::string& to, const std::map<
 }
 
 /// Removes those that are empty, the innermost first. What is not empty, or cannot be removed, does no harm.
-void remove_directories(const std::string& to, const std::set<std::string>& made) {
+void remove_directories(const FirmwareDirectory& to, const std::set<std::string>& made) {
     std::vector<std::string> order(made.rbegin(), made.rend());
     const auto above =
         std::stable_partition(order.begin(), order.end(), [](const std::string& each) { return !is_above(each); });
@@ -286,8 +287,9 @@ Error firmware_changed(const std::string& file) {
 }
 
 std::vector<FirmwareFile> install_files(sys::FileOps& ops, const std::map<std::string, std::string>& sources,
-                                        const std::set<std::string>& missing, const std::string& to,
+                                        const std::set<std::string>& missing, const FirmwareDirectory& directory,
                                         const std::string& owner, const FileDigests& digests) {
+    const std::string& to = directory.path;
     sys::DurableNames names(ops);
     sys::make_directories(to, 0755);
     (void)sys::remove_temp_files(to);
@@ -295,7 +297,7 @@ std::vector<FirmwareFile> install_files(sys::FileOps& ops, const std::map<std::s
     manifest.directories.insert(missing.begin(), missing.end());
     std::vector<FirmwareFile> files;
     for (const auto& [file, source] : sources) {
-        const std::string target = to + "/" + file;
+        const std::string target = directory.at(file);
         std::string sum = sha256_hex(read_module_bytes(source));
         if (const auto expected = digests.find(source); expected != digests.end() && expected->second != sum)
             throw firmware_changed(file);
@@ -315,28 +317,27 @@ std::vector<FirmwareFile> install_files(sys::FileOps& ops, const std::map<std::s
                          [&](const std::string& name) { return name != owner; });
         owned.sha256 = sum;
         owned.owners.insert(owner);
-        files.push_back({target, std::move(sum), std::move(others)});
+        files.push_back({target, std::move(sum), std::move(others), file});
     }
     names.finish();
     write_manifest(ops, to, manifest);
     try {
         for (const auto& file : files) {
             if (sum_of_file(file.path) == file.sha256) continue;
-            const std::string relative = file.path.substr(to.size() + 1);
             sys::make_directories(sys::parent_of(file.path), 0755);
             std::error_code error;
             const std::string saved = beside(file.path, k_saved);
-            if (manifest.files[relative].origin == Origin::replaced && !fs::exists(fs::symlink_status(saved, error)))
+            if (manifest.files[file.name].origin == Origin::replaced && !fs::exists(fs::symlink_status(saved, error)))
                 names.move(file.path, saved);
-            const std::string bytes = read_module_bytes(sources.at(relative));
-            if (sha256_hex(bytes) != file.sha256) throw firmware_changed(relative);
+            const std::string bytes = read_module_bytes(sources.at(file.name));
+            if (sha256_hex(bytes) != file.sha256) throw firmware_changed(file.name);
             place_firmware(ops, bytes, file.path, names);
         }
-        for (const auto& made : missing) names.note(sys::parent_of(directory_at(to, made)));
+        for (const auto& made : missing) names.note(sys::parent_of(directory_at(directory, made)));
         names.finish();
     } catch (...) {
         try {
-            (void)remove_firmware(ops, to, owner);
+            (void)remove_firmware(ops, directory, owner);
         } catch (const Error&) {
             // what led here is what the user must see
         }
@@ -347,18 +348,26 @@ std::vector<FirmwareFile> install_files(sys::FileOps& ops, const std::map<std::s
 
 }  // namespace
 
-std::vector<FirmwareFile> install_firmware(const std::string& from, const std::string& to, const std::string& owner,
-                                           const FileDigests& digests) {
+std::string FirmwareDirectory::at(const std::string& file) const {
+    const auto slash = file.rfind('/');
+    if (root.empty() || slash == std::string::npos) return path + "/" + file;
+    HostPaths host;
+    host.root = root;
+    return here_of(host, on_host(host, path) + "/" + file.substr(0, slash)) + file.substr(slash);
+}
+
+std::vector<FirmwareFile> install_firmware(const std::string& from, const FirmwareDirectory& to,
+                                           const std::string& owner, const FileDigests& digests) {
     sys::LinuxFileOps ops;
     return install_firmware(ops, from, to, owner, digests);
 }
 
-std::vector<std::string> remove_firmware(const std::string& to, const std::string& owner) {
+std::vector<std::string> remove_firmware(const FirmwareDirectory& to, const std::string& owner) {
     sys::LinuxFileOps ops;
     return remove_firmware(ops, to, owner);
 }
 
-std::vector<FirmwareFile> install_firmware(sys::FileOps& ops, const std::string& from, const std::string& to,
+std::vector<FirmwareFile> install_firmware(sys::FileOps& ops, const std::string& from, const FirmwareDirectory& to,
                                            const std::string& owner, const FileDigests& digests) {
     const auto sources = FirmwareLister(from).run();
     const auto missing = missing_directories(to, sources);
@@ -370,7 +379,9 @@ std::vector<FirmwareFile> install_firmware(sys::FileOps& ops, const std::string&
     }
 }
 
-std::vector<std::string> remove_firmware(sys::FileOps& ops, const std::string& to, const std::string& owner) {
+std::vector<std::string> remove_firmware(sys::FileOps& ops, const FirmwareDirectory& directory,
+                                         const std::string& owner) {
+    const std::string& to = directory.path;
     std::error_code absent;
     if (!fs::is_directory(to, absent)) return {};
     (void)sys::remove_temp_files(to);
@@ -390,7 +401,7 @@ std::vector<std::string> remove_firmware(sys::FileOps& ops, const std::string& t
             ++it;
             continue;
         }
-        const std::string path = to + "/" + it->first;
+        const std::string path = directory.at(it->first);
         const std::string saved = beside(path, k_saved);
         (void)::unlink(beside(path, k_unfinished).c_str());
         const std::string there = sum_of_file(path);
@@ -428,8 +439,10 @@ std::vector<std::string> remove_firmware(sys::FileOps& ops, const std::string& t
     if (changed) {
         names.finish();  // before the list forgets them
         write_manifest(ops, to, manifest);
-        remove_directories(to, manifest.directories);
-        const auto is_gone = [&](const std::string& each) { return !fs::exists(directory_at(to, each), absent); };
+        remove_directories(directory, manifest.directories);
+        const auto is_gone = [&](const std::string& each) {
+            return !fs::exists(directory_at(directory, each), absent);
+        };
         if (!manifest.files.empty() && std::erase_if(manifest.directories, is_gone) > 0)
             write_manifest(ops, to, manifest);
     }

@@ -20,7 +20,24 @@ struct FirmwareFile {
     std::string path;    ///< on the host
     std::string sha256;
     std::vector<std::string> others;  ///< modules that had brought other bytes, which are replaced, sorted
+    std::string name;    ///< below the firmware directory, as the kernel asks for it
 };
+
+/// A directory of firmware of the host, where it is to be found here.
+struct FirmwareDirectory {
+    std::string path;
+    std::string root;  ///< where the host's root is mounted, "" for here
+
+    FirmwareDirectory(std::string path_here, std::string host_root = {})  // NOLINT: a path is one of this host
+        : path(std::move(path_here)), root(std::move(host_root)) {}
+    FirmwareDirectory(const char* path_here) : path(path_here) {}  // NOLINT: the same
+    /// Where the file `file` below it is: directories that are links lead where they lead on the host.
+    [[nodiscard]] std::string at(const std::string& file) const;
+};
+/// The directory that the host calls `path`.
+[[nodiscard]] inline FirmwareDirectory firmware_of_host(const HostPaths& host, const std::string& path) {
+    return {here_of(host, path), host.root};
+}
 
 /// Current value of firmware_class' path parameter, "" if unset or unknown.
 [[nodiscard]] std::string firmware_search_path(const HostPaths& host);
@@ -45,16 +62,16 @@ bool set_firmware_search_path(const HostPaths& host, const std::string& path);
 /// and for names of the files that are kept here, "image-limit" for too many files or levels; integrity
 /// "firmware-changed" for a file whose bytes are not those of `digests`, or change while it is copied. When it returns,
 /// files and names are durable. Cost: one fsync per file and per directory.
-std::vector<FirmwareFile> install_firmware(const std::string& from, const std::string& to, const std::string& owner,
-                                           const FileDigests& digests = {});
-std::vector<FirmwareFile> install_firmware(sys::FileOps& ops, const std::string& from, const std::string& to,
+std::vector<FirmwareFile> install_firmware(const std::string& from, const FirmwareDirectory& to,
+                                           const std::string& owner, const FileDigests& digests = {});
+std::vector<FirmwareFile> install_firmware(sys::FileOps& ops, const std::string& from, const FirmwareDirectory& to,
                                            const std::string& owner, const FileDigests& digests = {});
 /// Gives up the owner's files below `to`: one that no other module owns is removed, or what was there before is put
 /// back, unless its bytes have changed: then somebody has put a newer one there, which stays. Files that were there
 /// anyway stay. Returns the paths that were left because they changed. Directories that install_firmware made, also
 /// `to` and those above it, go when they are empty. No list means nothing to do. Errors as above; a file that cannot be
 /// removed stays the owner's, and the others go first.
-std::vector<std::string> remove_firmware(const std::string& to, const std::string& owner);
-std::vector<std::string> remove_firmware(sys::FileOps& ops, const std::string& to, const std::string& owner);
+std::vector<std::string> remove_firmware(const FirmwareDirectory& to, const std::string& owner);
+std::vector<std::string> remove_firmware(sys::FileOps& ops, const FirmwareDirectory& to, const std::string& owner);
 
 }  // namespace kmm::kmod

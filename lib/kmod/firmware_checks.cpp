@@ -19,6 +19,15 @@ namespace kmm::kmod {
 
 namespace fs = std::filesystem;
 
+namespace {
+
+/// A path here below the host's root, by links as the host has them; any other one as it is.
+std::string through_links(const HostPaths& host, const std::string& path) {
+    return !host.root.empty() && path.starts_with(host.root + "/") ? here_of(host, on_host(host, path)) : path;
+}
+
+}  // namespace
+
 std::vector<std::string> firmware_directories(const HostPaths& host, const std::string& release) {
     const std::string root = host.etc.ends_with("/etc") ? host.etc.substr(0, host.etc.size() - 4) : std::string();
     std::vector<std::string> directories;
@@ -26,7 +35,7 @@ std::vector<std::string> firmware_directories(const HostPaths& host, const std::
         directories.push_back(here_of(host, custom));
     const std::string base = root + "/lib/firmware";
     for (const std::string& below : {"/updates/" + release, std::string("/updates"), "/" + release, std::string()})
-        directories.push_back(base + below);
+        directories.push_back(through_links(host, base + below));
     return directories;
 }
 
@@ -38,10 +47,10 @@ std::vector<std::string> firmware_before(const HostPaths& host, const std::strin
         std::error_code error;
         if (directory == to || fs::equivalent(directory, to, error)) break;
         for (const auto& file : installed) {
-            const std::string name = file.path.substr(to.size());
-            const std::string path = directory + name;
-            if (!fs::is_regular_file(fs::symlink_status(path, error)) || !seen.insert(name).second) continue;
-            if (sha256_hex(read_module_bytes(path)) == file.sha256) continue;
+            const std::string path = directory + "/" + file.name;
+            const std::string there = fs::canonical(through_links(host, path), error).native();
+            if (error || !fs::is_regular_file(there, error) || !seen.insert(file.name).second) continue;
+            if (sha256_hex(read_module_bytes(there)) == file.sha256) continue;
             found.push_back(on_host(host, path));
         }
     }
@@ -55,13 +64,14 @@ bool is_pattern(const std::string& file) { return file.find_first_of("*?[") != s
 
 /// Whether `directory` has a file that the pattern `file` means. Wildcards before the last / are not looked for, and
 /// taken as met.
-bool has_match(const std::string& directory, const std::string& file) {
+bool has_match(const HostPaths& host, const std::string& directory, const std::string& file) {
     const std::size_t slash = file.rfind('/');
     const std::string place = slash == std::string::npos ? std::string() : "/" + file.substr(0, slash);
     const std::string pattern = slash == std::string::npos ? file : file.substr(slash + 1);
     if (is_pattern(place)) return true;
     std::error_code error;
-    for (fs::directory_iterator it(directory + place, error), end; !error && it != end; it.increment(error)) {
+    fs::directory_iterator it(through_links(host, directory + place), error);
+    for (const fs::directory_iterator end; !error && it != end; it.increment(error)) {
         if (::fnmatch(pattern.c_str(), it->path().filename().c_str(), 0) == 0) return true;
     }
     return false;
@@ -69,13 +79,14 @@ bool has_match(const std::string& directory, const std::string& file) {
 
 }  // namespace
 
-std::vector<std::string> firmware_forms(const std::vector<std::string>& directories, const std::string& file) {
+std::vector<std::string> firmware_forms(const HostPaths& host, const std::vector<std::string>& directories,
+                                        const std::string& file) {
     std::vector<std::string> forms;
     for (const char* ending : {"", ".xz", ".zst", ".gz"}) {
         const bool there = std::any_of(directories.begin(), directories.end(), [&](const std::string& directory) {
             std::error_code error;
-            if (is_pattern(file)) return has_match(directory, file + ending);
-            return fs::exists(directory + "/" + file + ending, error);
+            if (is_pattern(file)) return has_match(host, directory, file + ending);
+            return fs::exists(through_links(host, directory + "/" + file + ending), error);
         });
         if (there) forms.emplace_back(ending);
     }
@@ -119,7 +130,7 @@ void check_firmware_files(const CheckInput& input, Diagnostics& findings) {
     for (const auto& name : input.found.order.names) {
         std::vector<std::string> missing;
         for (const auto& file : input.index.find(name)->file.info_all("firmware")) {
-            const auto forms = firmware_forms(directories, file);
+            const auto forms = firmware_forms(input.host, directories, file);
             if (forms.empty()) missing.push_back(file);
             if (forms.empty() || std::any_of(forms.begin(), forms.end(), [&](const std::string& form) {
                     return reads_firmware(input, form) != false;

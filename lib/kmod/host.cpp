@@ -31,8 +31,9 @@ std::string go_architecture() {
     return ::uname(&name) == 0 ? architecture_of(name.machine) : "unknown";
 }
 
-std::string os_image(const std::string& etc) {
-    const std::string text = text_or(etc + "/os-release");
+std::string os_image(const HostPaths& host) {
+    const std::string text =
+        text_or(host.root.empty() ? host.etc + "/os-release" : here_of(host, "/etc/os-release"));
     for (const auto line : base::split(text, '\n')) {
         if (!line.starts_with("PRETTY_NAME=")) continue;
         std::string_view value = base::trim(line.substr(12));
@@ -163,7 +164,7 @@ NodeFacts node_facts(const HostPaths& host) {
     facts.boot_id = text_or(host.proc + "/sys/kernel/random/boot_id");
     facts.machine_id = text_or(host.etc + "/machine-id");
     facts.architecture = go_architecture();
-    facts.os_image = os_image(host.etc);
+    facts.os_image = os_image(host);
     return facts;
 }
 

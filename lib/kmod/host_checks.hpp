@@ -99,7 +99,8 @@ private:
 [[nodiscard]] std::optional<bool> kernel_option(const CheckInput& input, std::string_view option);
 
 /// In which forms firmware `file` is in `directories`: "" as it is, ".xz", ".zst", ".gz".
-[[nodiscard]] std::vector<std::string> firmware_forms(const std::vector<std::string>& directories,
+[[nodiscard]] std::vector<std::string> firmware_forms(const HostPaths& host,
+                                                      const std::vector<std::string>& directories,
                                                       const std::string& file);
 
 /// Whether some device fits both aliases, which are glob patterns: `*` before the lower-case name of the next field

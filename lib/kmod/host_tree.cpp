@@ -96,10 +96,37 @@ void add_facts(HostModule& facts, const std::string& path) {
     for (const auto row : module->crcs) facts.crcs.emplace(std::string(row.symbol), row.crc);
 }
 
+/// Where NixOS has the modules of its kernel, which depmod and modprobe are built for there.
+constexpr const char* k_nix_modules = "/run/booted-system/kernel-modules/lib/modules";
+
+/// What the host calls the places where its modules may be.
+constexpr const char* k_module_places[] = {"/lib/modules", "/usr/lib/modules", k_nix_modules};
+
+/// `directory`, a path here that the host has below its root; where links lead on the host if they lead elsewhere
+/// there. nullopt if there is no such directory.
+std::optional<std::string> directory_on_host(const HostPaths& host, std::string directory) {
+    std::error_code error;
+    if (!host.root.empty() && directory.starts_with(host.root + "/")) {
+        std::string there = here_of(host, on_host(host, directory));
+        if (!fs::is_symlink(there, error) && fs::is_directory(there, error) && !fs::equivalent(there, directory, error))
+            return there;
+    }
+    return fs::is_directory(directory, error) ? std::optional(std::move(directory)) : std::nullopt;
+}
+
 /// The root of the host whose modules are in `directory`, "" for this one's.
 HostPaths host_of(const std::string& directory) {
-    const auto at = directory.rfind("/lib/modules/");
+    const std::string name = "/" + fs::path(directory).filename().native();
     HostPaths host;
+    for (const char* place : k_module_places)
+        if (directory == place + name) return host;
+    for (auto slash = directory.find('/', 1); slash != std::string::npos; slash = directory.find('/', slash + 1)) {
+        host.root = directory.substr(0, slash);  // the first one where a link of the host leads there
+        for (const char* place : k_module_places)
+            if (here_of(host, place + name) == directory) return host;
+    }
+    host.root.clear();
+    const auto at = directory.rfind("/lib/modules/");
     if (at != std::string::npos) host.root = directory.substr(0, at);
     constexpr std::string_view usr = "/usr";
     if (host.root.ends_with(usr)) host.root.resize(host.root.size() - usr.size());
@@ -247,15 +274,14 @@ void find_missing(const std::string& directory, HostNeed& need) {
 
 std::string host_module_directory(const HostPaths& host, const std::string& release) {
     std::vector<std::string> places{host.lib_modules};
-    if (host.lib_modules == host.root + "/lib/modules")
-        places.push_back(host.root + "/usr/lib/modules");  // a /lib that is no link here, or leads elsewhere
-    std::error_code error;
+    if (host.lib_modules == host.root + k_module_places[0]) {
+        for (const char* place : k_module_places) places.push_back(host.root + place);
+    }
     for (const auto& place : places) {
-        std::string directory = place + "/" + release;
-        if (fs::is_directory(directory, error)) return directory;
+        const std::string directory = place + "/" + release;
+        if (auto found = directory_on_host(host, directory)) return std::move(*found);
         if (!release.ends_with('+')) continue;
-        directory.pop_back();
-        if (fs::is_directory(directory, error)) return directory;
+        if (auto found = directory_on_host(host, directory.substr(0, directory.size() - 1))) return std::move(*found);
     }
     return {};
 }

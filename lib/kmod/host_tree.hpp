@@ -41,7 +41,7 @@ struct HostNeed {
 };
 
 /// The directory of the running kernel: <lib_modules>/<release>, or with a trailing "+" cut off, else the same below
-/// /usr/lib/modules; "" if none exists.
+/// /usr/lib/modules and where NixOS has it; "" if none exists. Below host.root, links lead where they lead on the host.
 [[nodiscard]] std::string host_module_directory(const HostPaths& host, const std::string& release);
 
 /// The file that `path`, a module of the tree in `directory`, means. It may be a link, as in weak-updates, which leads

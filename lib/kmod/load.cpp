@@ -180,7 +180,7 @@ private:
 
     std::vector<FirmwareFile> installed_firmware() {
         try {
-            return kmod::install_firmware(firmware_.from, here_of(machine_.host, firmware_target_), main_,
+            return kmod::install_firmware(firmware_.from, firmware_of_host(machine_.host, firmware_target_), main_,
                                           firmware_.digests);
         } catch (Error& error) {
             if (error.errno_cause() == EROFS)
@@ -196,7 +196,7 @@ private:
         if (record_.former_firmware_directories.empty() && record_.former_firmware_path.empty()) return;
         try {
             for (const auto& directory : record_.former_firmware_directories) {
-                for (const auto& path : remove_firmware(here_of(machine_.host, directory), main_))
+                for (const auto& path : remove_firmware(firmware_of_host(machine_.host, directory), main_))
                     report_.warnings.push_back(
                         fmt::format("firmware-kept: {} was changed since it was installed", base::escape(path)));
             }
@@ -215,7 +215,7 @@ private:
         if (!firmware_.search_path.empty() && firmware_search_path(machine_.host) == firmware_target_)
             (void)set_firmware_search_path(machine_.host, path_before_);
         if (!is_same_firmware_directory(machine_.host, record_.firmware_directory, earlier_->firmware_directory))
-            (void)remove_firmware(here_of(machine_.host, record_.firmware_directory), main_);
+            (void)remove_firmware(firmware_of_host(machine_.host, record_.firmware_directory), main_);
         LoadRecord as_before = *earlier_;
         as_before.removed_in_tree = record_.removed_in_tree;
         write_record(machine_.host, as_before);
@@ -408,10 +408,10 @@ private:
         try {
             if (was_live && earlier_) return go_back_to_earlier();
             for (const auto& directory : record_.former_firmware_directories)
-                (void)remove_firmware(here_of(machine_.host, directory), main_);
+                (void)remove_firmware(firmware_of_host(machine_.host, directory), main_);
             give_up_search_path(machine_.host, record_);
             if (!record_.firmware_directory.empty())
-                (void)remove_firmware(here_of(machine_.host, record_.firmware_directory), main_);
+                (void)remove_firmware(firmware_of_host(machine_.host, record_.firmware_directory), main_);
         } catch (const Error& second) {
             if (error.message() != second.message()) error.detail("firmware-path", second.message());
         }

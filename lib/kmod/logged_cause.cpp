@@ -316,7 +316,7 @@ LoggedCause logged_firmware(const std::vector<std::string>& lines, const HostPat
         return {fmt::format("firmware {} could not be loaded: {} ({})", base::escape(file), errno_text(number),
                             errno_name(number)),
                 "look at that file, and at the kernel's lines"};
-    for (const auto& ending : firmware_forms(firmware_directories(host, release), file)) {
+    for (const auto& ending : firmware_forms(host, firmware_directories(host, release), file)) {
         if (ending.empty()) continue;
         return {fmt::format("firmware {} was not found where the kernel looks for it: {}{} is there, which this kernel "
                             "does not decompress",

@@ -10,6 +10,7 @@
 #include <openssl/evp.h>
 #include <openssl/objects.h>
 #include <openssl/pem.h>
+#include <openssl/pkcs12.h>
 #include <openssl/x509.h>
 #include <openssl/x509v3.h>
 
@@ -162,6 +163,29 @@ struct Passphrase {
     }
 };
 
+/// What stands in the place of a private key, and what makes one of it.
+struct OtherForm {
+    std::string name, hint;
+};
+
+OtherForm form_of(std::string_view text) {
+    constexpr std::string_view begin = "-----BEGIN ";
+    constexpr std::size_t longest = 40;
+    const std::string_view from = text.substr(std::min(text.find(begin), text.size()));
+    const std::string_view block = from.substr(std::min(begin.size(), from.size()));
+    const std::string type(block.substr(0, std::min(block.find("-----"), longest)));
+    const auto* at = reinterpret_cast<const unsigned char*>(text.data());
+    const std::unique_ptr<PKCS12, decltype(&PKCS12_free)> store(
+        d2i_PKCS12(nullptr, &at, static_cast<long>(text.size())), PKCS12_free);
+    ERR_clear_error();
+    if (store) return {"a PKCS#12 file", "openssl pkcs12 -in KEY -nocerts -nodes -out KEY.pem takes the key out"};
+    if (type == "OPENSSH PRIVATE KEY")
+        return {"a key of OpenSSH", "ssh-keygen -p -m PKCS8 -f KEY converts it in place"};
+    if (type.ends_with("PRIVATE KEY")) return {"a damaged one", "openssl pkey -in KEY -noout says what is wrong"};
+    if (!type.empty()) return {fmt::format("a block \"{}\"", base::escape(type)), "--key is the private key"};
+    return {"none", "openssl pkey -in KEY -out KEY.pem converts other forms"};
+}
+
 Key read_key(const ModuleSigner::Material& material) {
     const Bio bio = bio_of(material.key);
     Passphrase passphrase{material.passphrase};
@@ -173,12 +197,16 @@ Key read_key(const ModuleSigner::Material& material) {
                                   : bad_key(material, "expected a passphrase for the encrypted key, found none",
                                             "--passphrase-file FILE holds it");
     }
-    if (!key)
-        throw bad_key(material, "expected a private key in PEM form, found none",
-                      "openssl pkey -in KEY -out KEY.pem converts other forms");
+    if (!key) {
+        const OtherForm form = form_of(material.key);
+        throw bad_key(material, "expected a private key in PEM form, found " + form.name, form.hint);
+    }
     const int type = EVP_PKEY_get_base_id(key.get());
     if (type != EVP_PKEY_RSA && type != EVP_PKEY_EC) {
-        throw bad_key(material, "expected an RSA or EC key, which kernels know, found another kind",
+        const char* const name = EVP_PKEY_get0_type_name(key.get());
+        throw bad_key(material,
+                      fmt::format("expected an RSA or EC key, which kernels know, found {}",
+                                  name == nullptr ? "another kind" : name),
                       "openssl req -new -x509 -newkey rsa:4096 ... makes one with its certificate");
     }
     return key;

@@ -13,6 +13,8 @@ namespace kmm::kmod {
 
 namespace {
 
+constexpr std::size_t k_config_bytes = 4U << 20U;
+
 /// Everything known about exports outside of the image: the kernel's headers, then the host's modules that are needed.
 std::map<std::string, Export> host_exports(const CheckInput& input) {
     std::map<std::string, Export> exports = header_exports(input.directory);
@@ -29,17 +31,32 @@ std::map<std::string, Export> host_exports(const CheckInput& input) {
     return exports;
 }
 
+/// The configuration of the running kernel: its own copy if it has one, else a file of its packages.
+std::optional<std::string> configuration_of(const CheckInput& input) {
+    const HostPaths& host = input.host;
+    if (auto packed = read_raw(host.proc + "/config.gz", k_config_bytes);
+        packed && compression_name(*packed) == "gzip") {
+        try {
+            return plain_module(std::move(*packed), "config.gz");
+        } catch (const Error&) {
+            // No kernel writes such a one.
+        }
+    }
+    const std::string root = host.etc.ends_with("/etc") ? host.etc.substr(0, host.etc.size() - 4) : std::string();
+    const std::string boot = "/boot/config-" + input.facts.kernel;
+    for (const std::string& path : {header_directory(input.directory) + "/.config", input.directory + "/config",
+                                    host.root.empty() ? root + boot : here_of(host, boot)}) {
+        if (auto text = read_text(path, k_config_bytes)) return text;
+    }
+    return std::nullopt;
+}
+
 }  // namespace
 
 std::optional<bool> kernel_option(const CheckInput& input, std::string_view option) {
-    const std::string root =
-        input.host.etc.ends_with("/etc") ? input.host.etc.substr(0, input.host.etc.size() - 4) : std::string();
-    for (const std::string& path : {header_directory(input.directory) + "/.config", input.directory + "/config",
-                                    root + "/boot/config-" + input.facts.kernel}) {
-        const auto text = read_text(path, 4U << 20U);
-        if (text) return fmt::format("\n{}\n", *text).find(fmt::format("\n{}=y\n", option)) != std::string::npos;
-    }
-    return std::nullopt;
+    const auto text = configuration_of(input);
+    if (!text) return std::nullopt;
+    return fmt::format("\n{}\n", *text).find(fmt::format("\n{}=y\n", option)) != std::string::npos;
 }
 
 void check_duplicate_symbols(const CheckInput& input, Diagnostics& findings) {

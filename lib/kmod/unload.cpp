@@ -43,7 +43,7 @@ void restore_firmware(const HostPaths& host, const std::string& main, const std:
                       const std::vector<std::string>& directories, std::vector<std::string>& warnings) {
     try {
         for (const auto& directory : directories) {
-            for (const auto& path : remove_firmware(here_of(host, directory), main))
+            for (const auto& path : remove_firmware(firmware_of_host(host, directory), main))
                 warnings.push_back(
                     fmt::format("firmware-kept: {} was changed since it was installed", base::escape(path)));
         }

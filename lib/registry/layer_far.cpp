@@ -40,11 +40,32 @@ bool LayerView::may_mean_file(std::string_view path, std::string_view end) const
     return firmware || (ends_like_module(path) && ends_like_module(end));
 }
 
+/// Whether `path` is a file elsewhere that is looked for, or one that `replaces` a directory above such a file.
+bool LayerView::is_of_far(const std::string& path, bool replaces) const {
+    if (far_wanted_.contains(path)) {
+        return true;
+    }
+    const auto below = replaces ? far_wanted_.lower_bound(path + "/") : far_wanted_.end();
+    return below != far_wanted_.end() && is_in(*below, path);
+}
+
+/// Of a layer with a file that is looked for and something else in the place of a directory above it, readers that make
+/// the whole image and those that stack layers see different files.
+void LayerView::refuse_far_below(const std::string& path) const {
+    for (auto file = far_found_.lower_bound(path + "/"); file != far_found_.end() && is_in(file->first, path); ++file) {
+        if (file->second.layer == layer_) {
+            throw Error(Exit::unsafe, "image-unsafe",
+                        fmt::format("expected a directory at \"{}\" in the layer that has a file below it, \"{}\"",
+                                    base::escape(path), base::escape(file->first)));
+        }
+    }
+}
+
 /// Notes that `path` gets the file at `end`, of which another reading knows; what lower layers have at `path` goes.
 void LayerView::await_far_file(const std::string& path, const std::string& end, ViewNode link) {
     place(path, link);
     change().nodes.erase(path);
-    ignored_.insert(path);
+    ignored_[path] = layer_;
     far_links_[path] = FarLink{end, layer_, link.kind};
 }
 
@@ -130,6 +151,11 @@ std::set<std::string> LayerView::far_files() const {
     std::set<std::string> files;
     for (const auto& [path, link] : far_links_) {
         files.insert(link.target);
+        if (link.kind == EntryKind::symlink) {
+            if (auto end = far_end(path, link.target); end && !wanted_.covers(*end)) {
+                files.insert(std::move(*end));
+            }
+        }
     }
     for (const auto& [path, target] : far_hard_) {
         files.insert(target);
@@ -137,19 +163,39 @@ std::set<std::string> LayerView::far_files() const {
     return files;
 }
 
+/// Where `target`, of a symbolic link at `path`, leads by other links of the image, as a /lib that is one to usr/lib;
+/// nullopt if there is none, or it leads to what a link at `path` cannot mean.
+std::optional<std::string> LayerView::far_end(const std::string& path, const std::string& target) const {
+    std::optional<std::string> end = way_.end_of(target);
+    return end && *end != target && may_mean_file(path, *end) ? end : std::nullopt;
+}
+
+/// The file at `path`, of which the view or another reading knows.
+const ViewNode* LayerView::far_file(const std::string& path) const {
+    const ViewNodes& known = wanted_.covers(path) ? nodes() : far_found_;
+    const auto found = known.find(path);
+    return found != known.end() && found->second.kind == EntryKind::file ? &found->second : nullptr;
+}
+
 /// The links become the files that they mean.
 void LayerView::place_far_files() {
     for (const auto& [path, link] : far_links_) {
-        const auto found = far_found_.find(link.target);
-        if (found == far_found_.end()) {
+        std::string end = link.target;
+        const ViewNode* file = far_file(end);
+        if (file == nullptr && link.kind == EntryKind::symlink) {
+            end = far_end(path, link.target).value_or(end);
+            file = far_file(end);
+        }
+        if (file == nullptr) {
             warnings_.insert(fmt::format(
                 "dangling-link: /{} -> /{}, which is no file of the image; copy the file instead of linking it",
                 base::escape(path), base::escape(link.target)));
             continue;
         }
+        const ViewNode taken = *file;
         ignored_.erase(path);
-        change().nodes[path] = found->second;
-        moved_[path] = link.target;
+        change().nodes[path] = taken;
+        moved_[path] = end;
     }
 }
 

@@ -100,6 +100,9 @@ std::optional<ContentId> LayerView::add(const LayerEntry& entry) {
         whiteout(path);
         return std::nullopt;
     }
+    if (entry.kind != EntryKind::directory) {
+        refuse_far_below(path);
+    }
     if (entry.kind == EntryKind::symlink && is_on_way(path)) {
         take_way_link(path, entry);
         return std::nullopt;
@@ -191,7 +194,7 @@ void LayerView::whiteout(const std::string& path) {
 
 /// Removes what lower layers put below `path`, and `path` as well if `itself`.
 void LayerView::erase_lower(const std::string& path, bool itself) {
-    const auto sweep = [&](auto& container, const auto& path_of, const auto& is_gone) {
+    const auto sweep = [&](auto& container, const auto& is_gone) {
         if (itself) {
             if (const auto found = container.find(path); found != container.end() && is_gone(*found)) {
                 container.erase(found);
@@ -199,21 +202,16 @@ void LayerView::erase_lower(const std::string& path, bool itself) {
         }
         const std::string prefix = path.empty() ? path : path + "/";
         auto item = container.lower_bound(prefix);
-        while (item != container.end() && path_of(*item).starts_with(prefix)) {
+        while (item != container.end() && item->first.starts_with(prefix)) {
             item = is_gone(*item) ? container.erase(item) : std::next(item);
         }
     };
     if (const auto first = nodes().lower_bound(path); first != nodes().end() && first->first.starts_with(path)) {
-        sweep(change().nodes, [](const auto& item) -> const std::string& { return item.first; },
-              [&](const auto& item) { return item.second.layer < layer_; });
+        sweep(change().nodes, [&](const auto& item) { return item.second.layer < layer_; });
     }
-    sweep(ignored_, [](const std::string& link) -> const std::string& { return link; },
-          [](const std::string&) { return true; });
-    sweep(
-        far_links_, [](const auto& item) -> const std::string& { return item.first; },
-        [](const auto&) { return true; });
-    sweep(far_found_, [](const auto& item) -> const std::string& { return item.first; },
-          [&](const auto& item) { return item.second.layer < layer_; });
+    sweep(ignored_, [&](const auto& item) { return item.second < layer_; });
+    sweep(far_links_, [&](const auto& item) { return item.second.layer < layer_; });
+    sweep(far_found_, [&](const auto& item) { return item.second.layer < layer_; });
     way_.erase_lower(path, itself, layer_);
     if (is_in(wanted_.modules_root, path)) {
         std::erase_if(kernel_dirs_, [&](const auto& item) { return item.second < layer_; });
@@ -321,7 +319,7 @@ void LayerView::add_symlink(const std::string& path, const LayerEntry& entry) {
     place(path, link_to(entry.target));
     if (ignored) {
         change().nodes.erase(path);
-        ignored_.insert(path);
+        ignored_[path] = layer_;
         return;
     }
     // Lexically, at once: a link that leaves its root is refused even if something replaces it later.

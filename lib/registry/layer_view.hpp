@@ -59,9 +59,10 @@ public:
     /// Where the wanted directories lie, if they turned out to lie where entries had already been passed over: all
     /// layers must be read again. To be asked after the last layer.
     [[nodiscard]] std::optional<Wanted> other_way() const;
-    /// Files elsewhere in the image that links of modules and firmware in the wanted part lead to: `weak-updates/x.ko`
-    /// to another kernel's module, say, or a hard link to a file that two kernels share. To be asked after the last
-    /// layer; with look_for() another reading takes them, and may find hard links among them to yet others.
+    /// Files elsewhere in the image that links of modules and firmware in the wanted part lead to, also over other
+    /// links: `weak-updates/x.ko` to another kernel's module, say, or a hard link to a file that two kernels share. To
+    /// be asked after the last layer; with look_for() another reading takes them, and may find links among them to yet
+    /// others.
     [[nodiscard]] std::set<std::string> far_files() const;
     void look_for(std::set<std::string> files) { far_wanted_ = std::move(files); }
     /// Resolves every link against the finished view; links that lead nowhere are dropped with a warning.
@@ -113,10 +114,14 @@ private:
     [[nodiscard]] bool add_link_to_file(const std::string& path, const LayerEntry& entry);
     [[nodiscard]] bool add_hard_link_to_file(const std::string& path, const std::string& target);
     [[nodiscard]] bool may_mean_file(std::string_view path, std::string_view end) const;
+    [[nodiscard]] bool is_of_far(const std::string& path, bool replaces) const;
+    void refuse_far_below(const std::string& path) const;
     void await_far_file(const std::string& path, const std::string& end, ViewNode link);
     [[nodiscard]] std::optional<ContentId> add_far_file(const std::string& path, const LayerEntry& entry);
     [[nodiscard]] ContentId take_content(const std::string& path, const LayerEntry& entry);
     [[nodiscard]] const ViewNode* far_hard_link(const std::string& path, const LayerEntry& entry);
+    [[nodiscard]] std::optional<std::string> far_end(const std::string& path, const std::string& target) const;
+    [[nodiscard]] const ViewNode* far_file(const std::string& path) const;
     void place_far_files();
     void add_hardlink(const std::string& path, const LayerEntry& entry);
     [[nodiscard]] std::optional<std::string> resolve(const std::string& path, std::uint64_t& steps) const;
@@ -133,7 +138,7 @@ private:
     const Limits* limits_;
     std::shared_ptr<Tree> tree_ = std::make_shared<Tree>();  ///< shared by copies of the view until one of them changes
     std::map<std::string, std::uint32_t> kernel_dirs_;  ///< name -> layer
-    std::set<std::string> ignored_;                   ///< paths of links that are left out on purpose
+    std::map<std::string, std::uint32_t> ignored_;  ///< paths of links that are left out on purpose -> layer
     struct FarLink {
         std::string target;  ///< the file elsewhere in the image that it means
         std::uint32_t layer = 0;

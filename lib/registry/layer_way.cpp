@@ -73,8 +73,9 @@ void LayerView::check_through(const std::string& path, const LayerEntry& entry) 
     if (name != k_opaque) {
         end += (end.empty() ? "" : "/") + std::string(name.substr(whiteout ? k_whiteout.size() : 0));
     }
-    if (wanted_.covers(path) || wanted_.covers(end) ||
-        (wanted_.is_ancestor(end) && (whiteout || entry.kind != EntryKind::directory))) {
+    const bool replaces = whiteout || entry.kind != EntryKind::directory;
+    if (wanted_.covers(path) || wanted_.covers(end) || (wanted_.is_ancestor(end) && replaces) ||
+        is_of_far(path, replaces) || is_of_far(end, replaces)) {
         throw off_way("expected no entry below a symbolic link, found", path, end);
     }
     way_.pass(*directory);
@@ -138,7 +139,7 @@ void LayerView::turn() {
     }
     way_.pass(before.firmware_root);
     std::erase_if(change().nodes, [&](const auto& item) { return !wanted_.covers(item.first); });
-    std::erase_if(ignored_, [&](const std::string& link) { return !wanted_.covers(link); });
+    std::erase_if(ignored_, [&](const auto& link) { return !wanted_.covers(link.first); });
     std::erase_if(far_links_, [&](const auto& link) { return !wanted_.covers(link.first); });
     if (other_root) {
         kernel_dirs_.clear();

@@ -34,11 +34,12 @@ std::vector<image::MirrorRule> read_mirror_files(const std::vector<std::string>&
     for (const auto& file : files) {
         for (auto& rule : image::read_mirrors(text_of(file), file)) {
             const std::string prefix = rule.prefix;
-            if (!image::join_rule(rules, std::move(rule))) {
+            if (const std::string other = image::join_rule(rules, std::move(rule)); !other.empty()) {
                 throw Error(Exit::data, "bad-value",
-                            fmt::format("{}: expected the location of {} that the files before it give, found another",
-                                        base::escape(file), prefix))
-                    .hint("--mirror-config files are taken together: name each prefix's location in one of them");
+                            fmt::format("{}: expected the same {} for {} as the files before it give, found another",
+                                        base::escape(file), other, prefix))
+                    .hint("--mirror-config files are taken together: write one [[registry]] for each prefix, in one "
+                          "of them");
             }
         }
     }

@@ -43,18 +43,22 @@ public:
             }
             add_certificates(own.tls, request.certs_dirs, endpoint.reference.registry);
             places_.emplace_back(endpoint.reference.name(), Session(http, clock, endpoint.reference, own));
-            blocked_ = endpoint.mirror;
         }
+        blocked_ = image::blocked_source(reference, request.mirrors);
         if (places_.empty()) {
             image::Reference by_digest = reference;
             by_digest.digest = image::Digest{};
             const bool digest_helps = !reference.digest && !image::endpoints_of(by_digest, request.mirrors).empty();
-            throw Error(Exit::no_permission, "registry-blocked",
-                        fmt::format("the mirror configuration blocks {} and names no mirror for {}", reference.registry,
-                                    reference.digest ? "digests" : "tags"))
-                .detail("image", reference.to_string())
-                .hint(digest_helps ? "refer to the image by digest, or correct the file of --mirror-config"
-                                   : "correct the file of --mirror-config");
+            Error error(Exit::no_permission, "registry-blocked",
+                        fmt::format("the mirror configuration blocks {} and names no mirror for {}",
+                                    blocked_->registry, reference.digest ? "digests" : "tags"));
+            error.detail("image", reference.to_string());
+            if (blocked_->name() != reference.name()) {
+                error.detail("location", blocked_->name());
+            }
+            throw std::move(error).hint(
+                digest_helps ? "refer to the image by digest, or correct the file of --mirror-config"
+                             : "correct the file of --mirror-config");
         }
     }
 
@@ -172,7 +176,7 @@ private:
                     }
                     if (last && blocked_) {
                         error.detail("source",
-                                     reference_.registry + " was not asked: the mirror configuration blocks it");
+                                     blocked_->registry + " was not asked: the mirror configuration blocks it");
                     }
                     throw;
                 }
@@ -191,7 +195,7 @@ private:
     std::vector<std::string>& warnings_;
     sys::Confined* parser_;
     std::vector<std::string> said_;  ///< by the mirrors that failed
-    bool blocked_ = false;           ///< the source: the last place is a mirror
+    std::optional<image::Reference> blocked_;  ///< the source, if the last place is a mirror
     std::list<Place> places_;        ///< mirrors in their order, then the source
 };
 

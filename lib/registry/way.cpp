@@ -170,6 +170,18 @@ const std::optional<std::string>& Way::through(std::string_view directory) {
     return through_;
 }
 
+std::optional<std::string> Way::end_of(const std::string& path) const {
+    if (lost_) {
+        return std::nullopt;
+    }
+    try {
+        std::set<std::string> followed;
+        return walk(path, Above::is_root, followed);
+    } catch (const Error&) {
+        return std::nullopt;
+    }
+}
+
 void Way::pass(std::string_view directory) {
     if (directory == last_passed_) {
         return;

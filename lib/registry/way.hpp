@@ -44,6 +44,10 @@ public:
     /// there is a link at or above it; nullopt if there is none, or no end. Cheap for the same directory as before.
     [[nodiscard]] const std::optional<std::string>& through(std::string_view directory);
 
+    /// The path without links that `path` means in the same way, `path` itself if there is none on its way; nullopt if
+    /// there is no end, or if there were more links than are remembered.
+    [[nodiscard]] std::optional<std::string> end_of(const std::string& path) const;
+
     /// Notes that something at or below `directory` was seen and not taken.
     void pass(std::string_view directory);
     /// False only if nothing at or below `directory` was passed.

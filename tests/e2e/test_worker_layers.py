@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Images of random layers: what a pull takes of them is what umoci unpacks, or nothing. KMM_RANDOM_IMAGES says how many
-of each kind (default 250)."""
+of each kind (default 250; twice as many of links to modules elsewhere)."""
 import io
 import json
 import os
@@ -101,6 +101,27 @@ class Maker:
             layer.add(path, kind, f"{number}-{self.random.randint(0, 999)}" if kind == "file" else "")
 
 
+class FarMaker(Maker):
+    """Makes layers whose modules are links, hard and symbolic, to modules elsewhere, also below what are links."""
+
+    def entry(self, layer, number):
+        place, name = self.random.choice(self.places), self.random.choice("pqrs") + ".ko"
+        far, path = f"{self.random.choice(self.places)}/{self.random.choice('pqrs')}.ko", f"{place}/{name}"
+        kinds = ["file", "link", "hard link", "whiteout", "opaque", "way"]
+        kind = self.random.choices(kinds, [45, 15, 12, 12, 6, 10])[0]
+        files = [there for there in layer.files() if ".wh." not in there]
+        if kind == "file":
+            layer.add(path, kind, f"{number}-{self.random.randint(0, 999)}")
+        elif kind == "link":
+            layer.add(path, kind, self.random.choice(["/" + far, os.path.relpath(far, place), name]))
+        elif kind == "hard link" and files:
+            layer.add(path, kind, self.random.choice(files))
+        elif kind == "way":
+            layer.add(self.random.choice(["lib", "srv", "usr/lib"]), "link", self.random.choice(self.targets))
+        elif kind != "hard link":
+            layer.add(f"{place}/.wh.{name if kind == 'whiteout' else '.wh..opq'}", "file")
+
+
 def resolve(root, path):
     """Where `path` leads in a file system whose root is the directory `root`."""
     todo, at, links = path.split("/")[::-1], [], 0
@@ -137,6 +158,17 @@ def tree(root, directory):
     return found
 
 
+def modules(root, directory):
+    """The modules below `directory` of the unpacked image `root`, whatever links they are: {path: text}."""
+    top, found = resolve(root, directory), {}
+    for place, directories, files in os.walk(top):
+        for name in directories + files:
+            end = resolve(root, str(pathlib.Path(place, name).relative_to(root)))
+            if end.is_file():
+                found[str(pathlib.Path(place, name).relative_to(top))] = end.read_text()
+    return found
+
+
 class RandomLayers(unittest.TestCase):
     def setUp(self):
         self.top = scratch("layers", 1 << 26)
@@ -144,7 +176,7 @@ class RandomLayers(unittest.TestCase):
         if not shutil.which("umoci"):
             self.skipTest("no umoci")
 
-    def unpack(self, layers, dir_name):
+    def unpack(self, layers, dir_name, tree=tree):
         """(umoci's tree, None where it fails; ours; the exit code of ours and what it said)"""
         shutil.rmtree(self.top, ignore_errors=True)
         image, theirs, ours = self.top / "image", self.top / "umoci", self.top / "ours"
@@ -176,7 +208,6 @@ class RandomLayers(unittest.TestCase):
                 ours,
                 "--cache-size",
                 "0",
-                "-q",
             ],
             capture_output=True,
             text=True,
@@ -255,3 +286,20 @@ class RandomLayers(unittest.TestCase):
         ]
         same = [self.compare(seed, Maker(seed, places, targets, first).layers(), "/") for seed in range(COUNT)]
         self.assertGreater(sum(same), COUNT // 4)
+
+    def test_a_module_that_is_a_link_to_one_elsewhere_has_the_bytes_that_it_has_for_umoci(self):
+        kernel = f"opt/lib/modules/{KERNEL}"
+        places = [kernel, kernel + "/a", f"usr/lib/modules/{OTHER}", f"lib/modules/{OTHER}", "srv", "usr/lib"]
+        targets, whole = ["usr/lib", "/usr/lib", "/srv", "../srv", "lib"], 0
+        first = [[], [("usr", "directory", ""), ("lib", "link", "usr/lib")]]
+        for seed in range(2 * COUNT):
+            layers = FarMaker(seed, places, targets, first).layers()
+            want, got, code, said = self.unpack(layers, "/opt", modules)
+            told = "\n".join([f"image {seed}: exit {code}", said] + [f"{layer.entries}" for layer in layers])
+            if code != 0 or want is None:
+                continue
+            self.assertEqual(got, {path: want.get(path) for path in got}, told)
+            if got != want:
+                self.assertIn("dangling-link", said, told)
+            whole += got == want
+        self.assertGreater(whole, COUNT // 2)

@@ -45,6 +45,10 @@ std::string wanted_option(const cli::Args& args, const char* name, const char* v
 
 /// What `name` names: a file, or "-" for standard input.
 std::string read_input(std::string& name) {
+    if (name.starts_with("pkcs11:"))
+        throw Error(Exit::data, "unsupported",
+                    fmt::format("expected a file, found {}: keys in a token are not used", base::escape(name)))
+            .hint("the kernel's scripts/sign-file signs with a token: pull the image, sign its files, build it again");
     if (name != "-") return sys::read_trusted_file(name, "signing input", k_key_bytes);
     name = "standard input";
     return sys::read_fd(STDIN_FILENO, name, k_key_bytes);

@@ -130,11 +130,17 @@ TEST_CASE("registries.conf: a prefix that stands twice") {
     const std::string mirror = "[[registry.mirror]]\nlocation = \"m.io\"\n";
     CHECK(endpoints_text("a.io/x:1", "[[registry]]\nprefix = 'a.io'\n" + mirror +
                                          "[[registry]]\nprefix = 'a.io'\nlocation = 'b.io'\n") == "m.io/x:1 b.io/x:1");
-    for (const char* second : {"insecure = true", "location = 'c.io'"}) {
+    for (const char* second : {"insecure = true", "location = 'c.io'", "blocked = true"}) {
+        const std::string what(second, std::string_view(second).find(' '));
         CHECK(mirror_faults("[[registry]]\nprefix = 'a.io'\nlocation = 'b.io'\n[[registry]]\nprefix = 'a.io'\n" +
-                            std::string(second) + "\n")
-                  .starts_with("m.conf:4:1 bad-value: registry: expected one"));
+                            std::string(second) + "\n") ==
+              "m.conf:4:1 bad-value: registry: expected one " + what +
+                  " for each prefix, found a second [[registry]] with another");
     }
+    const std::string first = "[[registry]]\nlocation = 'a.io'\n" + mirror;
+    CHECK(endpoints_text("a.io/x:1", first + first) == "m.io/x:1 a.io/x:1");
+    CHECK(mirror_faults(first + first + "insecure = true\n")
+              .starts_with("m.conf:5:1 bad-value: registry: expected one insecure of the mirror m.io for each prefix"));
 }
 
 TEST_CASE("the documents of OpenShift") {
@@ -206,6 +212,14 @@ TEST_CASE("a registry that another one leads to is not asked if it is blocked it
         "[[registry]]\nprefix = 'c.io'\nlocation = 'b.io'\n[[registry.mirror]]\nlocation = 'm.io'\n"
         "[[registry]]\nlocation = 'b.io'\nblocked = true\n";
     CHECK(endpoints_text("a.io/team/d:1", config).empty());
+    const auto source_of = [&](const std::string& reference) {
+        const auto source =
+            image::blocked_source(image::parse_reference(reference), image::read_mirrors(config, "m.conf"));
+        return source ? source->to_string() : "asked";
+    };
+    CHECK(source_of("a.io/team/d:1") == "b.io/x/d:1");
+    CHECK(source_of("b.io/d:1") == "b.io/d:1");
+    CHECK(source_of("a.io/d:1") == "asked");
     CHECK(endpoints_text("a.io/other/d:1", config) == "a.io/other/d:1");
     CHECK(endpoints_text("c.io/d:1", config) == "m.io/d:1");
 }

@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <fstream>
+#include <utility>
 
 #include "base/error.hpp"
 #include "kmod/host_tree.hpp"
+#include "kmod/inflate.hpp"
 #include "kmod/procedure.hpp"
 #include "unit/kmod/load_rig.hpp"
 
@@ -267,6 +269,16 @@ TEST_CASE("firmware in a form that this kernel does not decompress is a warning"
     CHECK(codes().empty());
     put(config, "# CONFIG_FW_LOADER_COMPRESS is not set\n");
     CHECK(codes() == Codes{"firmware-compressed"});
+    const std::string own_copy = rig.host.paths.proc + "/config.gz";  // which the running kernel has
+    const std::string packed =
+        kmod::packed_module("CONFIG_FW_LOADER_COMPRESS=y\nCONFIG_FW_LOADER_COMPRESS_ZSTD=y\n", "gzip");
+    for (const auto& [bytes, found] : {std::pair(packed, Codes{}),
+                                       std::pair(packed.substr(0, 20), Codes{"firmware-compressed"}),
+                                       std::pair(std::string("no gzip"), Codes{"firmware-compressed"})}) {
+        put(own_copy, bytes);
+        CHECK(codes() == found);
+    }
+    std::filesystem::remove(own_copy);
     put(rig.wish.firmware + "/acme/fw.bin", "x");
     CHECK(codes().empty());
     std::filesystem::remove(config);

@@ -6,6 +6,8 @@
 #include <filesystem>
 
 #include "base/error.hpp"
+#include "kmod/firmware.hpp"
+#include "kmod/host_checks.hpp"
 #include "kmod/load_record.hpp"
 #include "kmod/procedure.hpp"
 #include "unit/kmod/fixtures.hpp"
@@ -149,6 +151,53 @@ TEST_CASE("a second load that names another firmware path, or none, loses nothin
         CHECK(rig.path() == "/of-the-admin");
         CHECK_FALSE(rig.has_firmware(rig.first));
     }
+}
+
+TEST_CASE("links below the firmware directory lead where the host has them, not here") {
+    FirmwareRig rig;
+    rig.host.paths.root = rig.out.path() + "/mnt";
+    const std::string host = rig.host.paths.root, elsewhere = "/kmm-test-firmware";
+    put(host + elsewhere + "/old.bin", "old");
+    put(host + "/fw/.keep", "");
+    std::filesystem::create_symlink(elsewhere, host + "/fw/vendor");
+    std::filesystem::create_symlink("../../../../.." + elsewhere + "/deep", host + "/fw/above");
+    std::filesystem::create_directories(host + elsewhere + "/deep");
+    put(rig.image_firmware + "/vendor/new/a.bin", "a");
+    put(rig.image_firmware + "/vendor/old.bin", "new");
+    put(rig.image_firmware + "/above/b.bin", "b");
+
+    CHECK(rig.load(rig.image_firmware, "/fw").warnings.empty());
+    CHECK_FALSE(std::filesystem::exists(elsewhere));
+    CHECK(kmod::read_raw(host + elsewhere + "/new/a.bin") == "a");
+    CHECK(kmod::read_raw(host + elsewhere + "/old.bin") == "new");
+    CHECK(kmod::read_raw(host + elsewhere + "/deep/b.bin") == "b");
+    (void)rig.unload();
+    CHECK_FALSE(std::filesystem::exists(host + elsewhere + "/new"));
+    CHECK_FALSE(std::filesystem::exists(host + elsewhere + "/deep/b.bin"));
+    CHECK(kmod::read_raw(host + elsewhere + "/old.bin") == "old");
+}
+
+TEST_CASE("a file that the kernel reads instead is found behind links, too") {
+    FirmwareRig rig;
+    put(rig.out.path() + "/blobs/demo-1.bin", "of the host");
+    std::filesystem::create_directories(rig.host.directory.path() + "/lib/firmware/updates");
+    const std::string link = rig.host.directory.path() + "/lib/firmware/updates/demo.bin";
+    std::string target = rig.out.path() + "/blobs/demo-1.bin", expected = link;
+    SUBCASE("here") {}
+    SUBCASE("below the host's root") {
+        rig.host.paths.root = rig.host.directory.path();
+        put(rig.host.paths.root + "/blobs/demo-1.bin", "of the host");
+        target = "/blobs/demo-1.bin";
+        expected = "/lib/firmware/updates/demo.bin";
+    }
+    std::filesystem::create_symlink(target, link);
+    rig.set_path("");
+    const std::string to = rig.host.paths.root.empty() ? rig.host.directory.path() + "/lib/firmware" : "/lib/firmware";
+    const kmod::FirmwareDirectory directory = kmod::firmware_of_host(rig.host.paths, to);
+    const auto installed = kmod::install_firmware(rig.image_firmware, directory, "demo");
+    CHECK(kmod::firmware_before(rig.host.paths, directory.path, installed) == std::vector<std::string>{expected});
+    std::filesystem::remove(link);
+    CHECK(kmod::firmware_before(rig.host.paths, directory.path, installed).empty());
 }
 
 }  // TEST_SUITE

@@ -8,6 +8,7 @@
 
 #include "kmod/host_index.hpp"
 #include "kmod/host_tree.hpp"
+#include "sys/directory.hpp"
 #include "unit/kmod/fixtures.hpp"
 #include "kmod/kernel_log.hpp"
 
@@ -225,6 +226,59 @@ TEST_CASE("a module elsewhere that the index has is at that path of the host") {
         return true;
     });
     CHECK(found);
+}
+
+TEST_CASE("the modules of a host whose directory of them is behind links of its own") {
+    struct Row {
+        const char* real;  ///< where they are on the host
+        const char* link;
+        const char* target;
+    };
+    const std::string release = k_release;
+    for (const auto& [real, link, target] : std::vector<Row>{{"/usr/lib/modules/R", "/lib", "/usr/lib"},
+                                                             {"/data/R", "/lib/modules/R", "/data/R"},
+                                                             {"/a/b/modules/R", "/lib/modules", "/../a/b/modules"},
+                                                             {"/store/k/lib/modules/R",
+                                                              "/run/booted-system/kernel-modules", "/store/k"}}) {
+        CAPTURE(target);
+        const sys::TempDir top("kmm-test-");
+        const auto here = [&](std::string path) {
+            if (path.ends_with("/R")) path.replace(path.size() - 1, 1, release);
+            return path;
+        };
+        kmod::HostPaths host;
+        host.root = top.path();
+        host.lib_modules = host.root + "/lib/modules";
+        KoSpec spec;
+        spec.exported = {"inner"};
+        put(host.root + here(real) + "/kernel/inner.ko", make_ko(spec));
+        put(host.root + "/elsewhere/outer.ko", make_ko(spec));
+        std::filesystem::create_symlink("/elsewhere/outer.ko", host.root + here(real) + "/outer.ko");
+        std::filesystem::create_directories(sys::parent_of(host.root + link));
+        std::filesystem::create_symlink(here(target), host.root + here(link));
+        const std::string directory = kmod::host_module_directory(host, release);
+        CHECK(directory == host.root + here(real));
+        for (const char* module : {"inner", "outer"}) {
+            CAPTURE(module);
+            const auto need = kmod::find_host_module(directory, module);
+            REQUIRE(need);
+            CHECK(need->modules.front().exported == std::vector<std::string>{"inner"});
+        }
+        CHECK(kmod::host_module_directory(host, release + "+") == directory);
+        CHECK(kmod::host_module_directory(host, "9.9").empty());
+    }
+}
+
+TEST_CASE("the system of a host by a link of its own") {
+    const sys::TempDir top("kmm-test-");
+    kmod::HostPaths host;
+    host.root = top.path();
+    host.etc = host.root + "/etc";
+    put(host.root + "/store/os-release", "PRETTY_NAME='NixOS 25.11 (Xantusia)'\n");
+    put(host.etc + "/static/.keep", "");
+    std::filesystem::create_symlink("/store/os-release", host.etc + "/static/os-release");
+    std::filesystem::create_symlink("/etc/static/os-release", host.etc + "/os-release");
+    CHECK(kmod::node_facts(host).os_image == "NixOS 25.11 (Xantusia)");
 }
 
 TEST_CASE("of several files of one module, without an index, that of updates is taken, then that of extra") {

@@ -4,6 +4,7 @@
 #include <openssl/core_names.h>
 #include <openssl/evp.h>
 #include <openssl/pem.h>
+#include <openssl/pkcs12.h>
 #include <openssl/rsa.h>
 #include <openssl/x509.h>
 #include <unistd.h>
@@ -48,7 +49,8 @@ KeyPair make_pair(EVP_PKEY* raw, long seconds, long from = -7200) {
     X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC, reinterpret_cast<const unsigned char*>("test signer"), -1, -1,
                                0);
     X509_set_issuer_name(certificate.get(), name);
-    REQUIRE(X509_sign(certificate.get(), key.get(), EVP_sha256()) > 0);
+    const bool hashes_itself = EVP_PKEY_is_a(key.get(), "ED25519") == 1;
+    REQUIRE(X509_sign(certificate.get(), key.get(), hashes_itself ? nullptr : EVP_sha256()) > 0);
     KeyPair pair;
     BIO* memory = BIO_new(BIO_s_mem());
     PEM_write_bio_PrivateKey(memory, key.get(), nullptr, nullptr, 0, nullptr, nullptr);
@@ -63,6 +65,23 @@ KeyPair make_pair(EVP_PKEY* raw, long seconds, long from = -7200) {
     i2d_X509_bio(memory, certificate.get());
     pair.certificate_der = text_and_free(memory);
     return pair;
+}
+
+/// Key and certificate in one file with a password, as browsers and Windows take them.
+std::string pkcs12_of(const KeyPair& pair) {
+    const auto memory_of = [](const std::string& text) {
+        return std::unique_ptr<BIO, decltype(&BIO_free)>(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())),
+                                                         BIO_free);
+    };
+    const std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)> key(
+        PEM_read_bio_PrivateKey(memory_of(pair.key).get(), nullptr, nullptr, nullptr), EVP_PKEY_free);
+    const std::unique_ptr<X509, decltype(&X509_free)> certificate(
+        PEM_read_bio_X509(memory_of(pair.certificate).get(), nullptr, nullptr, nullptr), X509_free);
+    const std::unique_ptr<PKCS12, decltype(&PKCS12_free)> store(
+        PKCS12_create("opensesame", "test", key.get(), certificate.get(), nullptr, 0, 0, 0, 0, 0), PKCS12_free);
+    BIO* memory = BIO_new(BIO_s_mem());
+    i2d_PKCS12_bio(memory, store.get());
+    return text_and_free(memory);
 }
 
 const KeyPair& rsa_pair() {
@@ -197,6 +216,19 @@ TEST_CASE("sign: keys and certificates that do not do are refused by name, the k
     from = material(rsa_pair());
     from.key = "s3cret no key";
     CHECK(code_of(from) == "bad-key: key.pem: expected a private key in PEM form, found none");
+    const std::string expected = "bad-key: key.pem: expected a private key in PEM form, found ";
+    from.key = rsa_pair().certificate;
+    CHECK(code_of(from) == expected + "a block \"CERTIFICATE\"");
+    from.key = "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXk=\n-----END OPENSSH PRIVATE KEY-----\n";
+    CHECK(code_of(from) == expected + "a key of OpenSSH");
+    from.key = "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n";
+    CHECK(code_of(from) == expected + "a damaged one");
+    from.key = "\x30\x03\x02\x01\x05";
+    CHECK(code_of(from) == expected + "none");
+    from.key = pkcs12_of(rsa_pair());
+    CHECK(code_of(from) == expected + "a PKCS#12 file");
+    CHECK(code_of(material(make_pair(EVP_PKEY_Q_keygen(nullptr, nullptr, "ED25519"), 3600))) ==
+          "bad-key: key.pem: expected an RSA or EC key, which kernels know, found ED25519");
     from = material(make_pair(EVP_RSA_gen(2048), 3600));
     from.certificate = rsa_pair().certificate;
     CHECK(code_of(from) == "key-mismatch: cert.pem is the certificate of another key than key.pem");

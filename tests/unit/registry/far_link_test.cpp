@@ -75,6 +75,58 @@ TEST_CASE("a link to a module elsewhere in the image becomes that module") {
     }
 }
 
+TEST_CASE("a link to a module elsewhere leads there over other links of the image") {
+    const auto pulled = [](const std::vector<TestLayer>& layers) {
+        const Outcome outcome = pull_layers(layers);
+        REQUIRE_MESSAGE(!outcome.error, outcome.message());
+        CHECK(outcome.result.warnings.empty());
+        return outcome.files;
+    };
+    const std::string built = "usr/lib/modules/6.1.0-1-other/extra/a.ko";
+    const auto link = plain_layer(TarBuilder().symlink(k_link, "/lib/modules/6.1.0-1-other/extra/a.ko").finish());
+    const auto file = plain_layer(TarBuilder().file(built, "module").finish());
+    const std::map<std::string, std::string> module{{k_link, "module"}};
+    SUBCASE("a directory of a merged /usr, in whichever layer") {
+        for (const char* to : {"usr/lib", "/usr/lib", "./usr/../usr/lib/"}) {
+            CAPTURE(to);
+            const auto merged = plain_layer(TarBuilder().symlink("lib", to).finish());
+            CHECK(pulled({merged, file, link}) == module);
+            CHECK(pulled({link, file, merged}) == module);
+        }
+    }
+    SUBCASE("a name without a version, several links, and a file that came to the same place earlier") {
+        const auto links = TarBuilder()
+                               .symlink("lib", "/srv/lib")
+                               .symlink("srv/lib", "../usr/lib")
+                               .symlink("usr/lib/modules/6.1.0-1-other/extra/a.ko", "../a-1.2.ko")
+                               .file("usr/lib/modules/6.1.0-1-other/a-1.2.ko", "module")
+                               .finish();
+        CHECK(pulled({link, plain_layer(links)}) == module);
+        const auto earlier = plain_layer(TarBuilder().file("lib/modules/6.1.0-1-other/extra/a.ko", "old").finish());
+        CHECK(pulled({earlier, link, plain_layer(links)}) == module);
+    }
+    SUBCASE("back into the directory that is taken") {
+        const auto back = TarBuilder()
+                              .symlink("lib", "opt/lib")
+                              .file(k_modules + "/a.ko", "module")
+                              .symlink(k_link, "/lib/modules/" + k_kernel + "/a.ko")
+                              .finish();
+        CHECK(pulled({plain_layer(back)}) ==
+              std::map<std::string, std::string>{{k_link, "module"}, {k_modules + "/a.ko", "module"}});
+    }
+    SUBCASE("not in a circle, out of the image, or to what is no module") {
+        for (const auto& [path, target] : std::vector<std::pair<std::string, std::string>>{
+                 {"lib", "lib"}, {"lib/modules/6.1.0-1-other/extra/a.ko", "/etc/shadow"}, {"lib", "/etc"}}) {
+            CAPTURE(target);
+            const auto odd = TarBuilder().symlink(path, target).file("etc/shadow", "x").finish();
+            const Outcome outcome = pull_layers({link, plain_layer(odd)});
+            REQUIRE_MESSAGE(!outcome.error, outcome.message());
+            CHECK(outcome.files.empty());
+            CHECK(outcome.warned("dangling-link"));
+        }
+    }
+}
+
 TEST_CASE("what such a link does not mean is not taken") {
     const auto pulled = [](const std::vector<TestLayer>& layers) { return pull_layers(layers); };
     const TestLayer link =
@@ -116,11 +168,59 @@ TEST_CASE("what such a link does not mean is not taken") {
         CHECK(outcome.code() == "image-unsafe");
         CHECK(pull_tar(TarBuilder().symlink(k_link, "../../../../../../../../b.ko").finish()).code() == "image-unsafe");
     }
+    SUBCASE("what lies there, or goes, by another entry below a link: readers see different files") {
+        const auto srv = plain_layer(TarBuilder().symlink("srv", "/data").symlink("other", "srv").finish());
+        const auto real = plain_layer(TarBuilder().file("data/b.ko", "module").finish());
+        const auto hard = plain_layer(TarBuilder().hardlink(k_link, "srv/b.ko").finish());
+        CHECK(pulled({srv, real, link}).files.at(k_link) == "module");
+        for (const char* entry : {"srv/b.ko", "other/b.ko", "srv/.wh.b.ko", "other/.wh..wh..opq"}) {
+            CAPTURE(entry);
+            CHECK(pulled({srv, real, link, plain_layer(TarBuilder().file(entry, "x").finish())}).code() ==
+                  "image-unsafe");
+        }
+        CHECK(pulled({srv, plain_layer(TarBuilder().file("srv/b.ko", "old").finish()), real, hard}).code() ==
+              "image-unsafe");
+        CHECK(pulled({srv, real, link, plain_layer(TarBuilder().file("srv/unrelated", "x").finish())})
+                  .files.at(k_link) == "module");
+    }
+    SUBCASE("what lies in a directory that the same layer has something else in the place of") {
+        for (const char* place : {"srv", "srv/deep"}) {
+            CAPTURE(place);
+            const auto file_below = [] { return TarBuilder().file("srv/deep/b.ko", "module"); };
+            const auto far = plain_layer(TarBuilder().symlink(k_link, "/srv/deep/b.ko").finish());
+            CHECK(pulled({far, plain_layer(file_below().symlink(place, "/data").finish())}).code() == "image-unsafe");
+            CHECK(pulled({far, plain_layer(file_below().file(place, "x").finish())}).code() == "image-unsafe");
+            CHECK(pulled({far, plain_layer(file_below().finish())}).files.at(k_link) == "module");
+        }
+    }
     SUBCASE("an entry below the link is hostile") {
         CHECK(pull_tar(
                   TarBuilder().file("srv/b.ko", "x").symlink(k_link, "/srv/b.ko").file(k_link + "/c.ko", "x").finish())
                   .code() == "image-unsafe");
     }
+}
+
+TEST_CASE("a whiteout behind such a link in its layer is about lower layers alone") {
+    const std::string directory = k_modules + "/extra/", lower = "srv/b.ko";
+    const auto old = plain_layer(TarBuilder().file(directory + "a.ko", "old").file(lower, "module").finish());
+    for (const char* whiteout : {".wh..wh..opq", ".wh.a.ko"}) {
+        CAPTURE(whiteout);
+        for (const bool hard : {true, false}) {
+            TarBuilder tar;
+            tar.file(directory + "c.ko", "c");
+            hard ? tar.hardlink(directory + "a.ko", lower) : tar.symlink(directory + "a.ko", "/" + lower);
+            const Outcome outcome = pull_layers({old, plain_layer(tar.file(directory + whiteout, "").finish())});
+            REQUIRE_MESSAGE(!outcome.error, outcome.message());
+            CHECK(outcome.files == std::map<std::string, std::string>{{directory + "a.ko", "module"},
+                                                                      {directory + "c.ko", "c"}});
+        }
+    }
+    const auto below = TarBuilder()
+                           .symlink(k_modules + "/build", "/usr/src/linux")
+                           .file(k_modules + "/.wh..wh..opq", "")
+                           .file(k_modules + "/build/a.ko", "x")
+                           .finish();
+    CHECK(pull_tar(below).code() == "image-unsafe");
 }
 
 TEST_CASE("a hard link to a module elsewhere in the image is that module") {

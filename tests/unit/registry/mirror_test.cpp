@@ -73,6 +73,34 @@ TEST_CASE("mirror files are taken together: tags and digests of one source in tw
     const std::string other = put("b.conf", "[[registry]]\nprefix = 'q.io'\nlocation = 'b.io'\n");
     CHECK(registry::read_mirror_files({one, one}).size() == 1);
     CHECK_THROWS_AS(static_cast<void>(registry::read_mirror_files({one, other})), Error);
+    // The documents of OpenShift say nothing of TLS: they fit any registries.conf. Two of these must not disagree.
+    const auto conf = [&](const std::string& name, const std::string& of_registry, const std::string& of_mirror) {
+        return put(name, "[[registry]]\nlocation = 'q.io/t'\n" + of_registry +
+                             "\n[[registry.mirror]]\nlocation = 'm.io/t'\npull-from-mirror = 'tag-only'\n" + of_mirror);
+    };
+    const std::string plain = conf("c.conf", "", ""), insecure = conf("d.conf", "insecure = true", ""),
+                      insecure_mirror = conf("e.conf", "", "insecure = true");
+    for (const auto& files : {std::vector{tags, insecure_mirror}, std::vector{insecure_mirror, tags}}) {
+        const auto endpoints =
+            image::endpoints_of(image::parse_reference("q.io/t/x:1"), registry::read_mirror_files(files));
+        REQUIRE(endpoints.size() == 1);  // asked once, and the source is blocked
+        CHECK(endpoints[0].insecure);
+    }
+    CHECK(registry::read_mirror_files({plain, plain}).at(0).mirrors.size() == 1);
+    const auto refused = [](const std::vector<std::string>& files) -> std::string {
+        try {
+            static_cast<void>(registry::read_mirror_files(files));
+        } catch (const Error& error) {
+            return error.message();
+        }
+        return "none";
+    };
+    const std::string as_before = " for q.io/t as the files before it give, found another";
+    CHECK(refused({plain, insecure}) == insecure + ": expected the same insecure" + as_before);
+    CHECK(refused({insecure, plain}) == plain + ": expected the same insecure" + as_before);
+    CHECK(refused({plain, insecure_mirror}) ==
+          insecure_mirror + ": expected the same insecure of the mirror m.io/t" + as_before);
+    CHECK(refused({plain, conf("f.conf", "blocked = true", "")}).find("the same blocked") != std::string::npos);
     try {
         static_cast<void>(registry::read_mirror_files({top.path()}));
         FAIL("no error");
