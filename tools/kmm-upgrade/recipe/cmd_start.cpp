@@ -418,9 +418,12 @@ Exit run_start_recipe(const cli::Args& args, cli::Context& context) {
     request.subject.pools = pools_to_pause(access, chosen);
     const auto nodes =
         is_downgrade ? drive::driver_nodes(client, objects, judged) : std::vector<upgrade::recipe::DriverNode>();
+    auto left = upgrade::recipe::leftovers(all, release, {});
+    if (!left.obsolete.empty())
+        left = upgrade::recipe::leftovers(all, release, drive::needed_kernels(client, request.subject, all));
+    own.leave_those_of(release, left.obsolete);
+    drive::ReleaseStore::require_room(release, left.kept);
     if (dry) {
-        auto left = upgrade::recipe::leftovers(all, release, drive::needed_kernels(client, request.subject, all));
-        own.leave_those_of(release, left.obsolete);
         write_rehearsal_metrics(access, name, left);
         print_plan(context, release, previous, judged, nodes, left, request);
         return Exit::ok;
