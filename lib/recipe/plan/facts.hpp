@@ -63,6 +63,9 @@ struct SystemVersion {
 /// Decodes a facts file. Faults: unknown-field, wrong-type, missing-field, bad-kernel, with positions.
 [[nodiscard]] Facts decode_facts(const value::Document& document, Diagnostics& faults);
 
+/// False for a Node of Windows: drivers of Linux have nothing to do there.
+[[nodiscard]] bool runs_linux(const value::Node& node);
+
 /// Of Nodes, ClusterVersion, Proxy, ImageStream openshift/driver-toolkit, ConfigMap machine-config-osimageurl and
 /// Secrets among `objects`. Nodes that Pods are kept from by a taint are left out, as the operator does, and nodes
 /// without Linux. Cordoned ones, and those with a taint of their condition, count, unless `operator_only`.

@@ -30,13 +30,6 @@ bool keeps_pods_away(const Node& node, bool operator_only) {
     });
 }
 
-bool runs_linux(const Node& node) {
-    const Node* labels = node.find_path({"metadata", "labels"});
-    const Node* label = labels == nullptr ? nullptr : labels->find("kubernetes.io/os");
-    const std::string system = node.get_string({"status", "nodeInfo", "operatingSystem"});
-    return label == nullptr ? system.empty() || system == "linux" : label->text() == "linux";
-}
-
 void add_node(Facts& facts, const Node& node, bool operator_only) {
     KernelFacts one;
     one.kernel = node.get_string({"status", "nodeInfo", "kernelVersion"});
@@ -103,6 +96,13 @@ void add_toolkits(Facts& facts, const Node& stream) {
 }
 
 }  // namespace
+
+bool runs_linux(const Node& node) {
+    const Node* labels = node.find_path({"metadata", "labels"});
+    const Node* label = labels == nullptr ? nullptr : labels->find("kubernetes.io/os");
+    const std::string system = node.get_string({"status", "nodeInfo", "operatingSystem"});
+    return label == nullptr ? system.empty() || system == "linux" : label->text() == "linux";
+}
 
 Facts observe_facts(std::span<const value::Document> objects, bool operator_only) {
     Facts facts;

@@ -9,6 +9,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "recipe/plan/facts.hpp"
 #include "upgrade/drive_recipe/apply_order.hpp"
 #include "upgrade/drive_recipe/plan_rollout.hpp"
 #include "upgrade/drive_recipe/readiness.hpp"
@@ -184,7 +185,7 @@ std::size_t RecipeActor::label_nodes(const State& state) {
     for (const auto& node : client_.list_all(kube::resources::k_nodes, {})) {
         const auto* labels = node.find_path({"metadata", "labels"});
         const auto* found = labels == nullptr ? nullptr : labels->find(state.label);
-        const bool is_selected = state.nodes.selects(node);
+        const bool is_selected = state.nodes.selects(node) && recipe::plan::runs_linux(node);
         if (is_selected) ++number;
         // A node that an earlier release selected does not run the state any more.
         if (is_selected ? found != nullptr && found->text() == "Ready" : found == nullptr || is_of_others(node))
