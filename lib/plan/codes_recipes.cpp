@@ -118,6 +118,10 @@ constexpr std::array k_recipe_texts{
              "correct the name, or give its document in -f"},
     CodeText{"recipe-overwrite", "finding", "an object of a state replaces one of another state",
              "They have one name and differ.", "give one of them another name"},
+    CodeText{"source-not-read", "finding", "the source of a driver is not built where there is no OpenShift",
+             "The Job of a resource without a chart reads repositories by HTTPS or HTTP, without keys. There is no Job "
+             "for ssh://HOST/PATH and git@HOST:PATH.",
+             "give the repository as https://HOST/PATH, or push the images"},
     CodeText{"sro-differs", "finding", "the Special Resource Operator does something else",
              "What it does is a fault, which is repaired here.", "--compat sro renders what the operator makes"},
     CodeText{"sro-ignores", "finding", "the Special Resource Operator ignores a fault",

@@ -112,6 +112,7 @@ public:
             made.set = expand_resource(resource_, giver, options_.operator_only, nullptr).set;
         }
         note_frozen_set();
+        note_unread_source(resource_, expanded(kernels_.last).spec, facts_, notice_);
         make_namespace(expanded(kernels_.last));
         for (const auto& state : states_) {
             with_context([&] { return fmt::format("{}: state {}", resource_.name, state.name); },
