@@ -54,7 +54,10 @@ Value of_toolkit(const RecipeKernel& kernel, std::string DriverToolkit::*text, c
     }
     return tmpl::unknown_value(
         fmt::format("driverToolkit.{} of kernel {}", member, kernel.kernel),
-        "give ImageStream openshift/driver-toolkit in -f, or driverToolkit of this kernel in --facts FILE");
+        text == &DriverToolkit::image
+            ? "give ImageStream openshift/driver-toolkit in -f, driverToolkit of this kernel in --facts FILE, or "
+              "--fact driverToolkitImage=IMAGE"
+            : "give ImageStream openshift/driver-toolkit in -f, or driverToolkit of this kernel in --facts FILE");
 }
 
 std::string with_prefix(const std::string& text) { return text.empty() ? text : "rhel" + text; }

@@ -337,6 +337,19 @@ Version incremented(Version version, int part) {
     return version;
 }
 
+/// With another pre-release, or with other metadata; "" takes it away.
+Version with_words(Version version, const std::string& words, bool is_pre) {
+    std::size_t end = 0;
+    std::string taken;
+    if (!words.empty() && (!take_words(words, end, taken) || end != words.size())) {
+        throw Fault{is_pre ? "invalid prerelease string" : "invalid metadata string"};
+    }
+    if (is_pre && !right_pre(words)) { throw Fault{"version segment starts with 0"}; }
+    (is_pre ? version.pre : version.metadata) = words;
+    version.original = (version.original.starts_with('v') ? "v" : "") + version.text();
+    return version;
+}
+
 }  // namespace
 
 Value version_value(const Version& version) {
@@ -366,6 +379,11 @@ Value version_value(const Version& version) {
     for (int part = 0; part < 3; ++part) {
         record->methods.push_back({k_names.at(static_cast<std::size_t>(part)), "",
                                    [version, part](const List&) { return version_value(incremented(version, part)); }});
+    }
+    for (const bool is_pre : {true, false}) {
+        record->methods.push_back({is_pre ? "SetPrerelease" : "SetMetadata", "s", [version, is_pre](const List& a) {
+                                       return version_value(with_words(version, a[0].text(), is_pre));
+                                   }});
     }
     return Value::record(std::move(record));
 }
