@@ -41,8 +41,8 @@ public:
         each({"metadata", "annotations"}, [&](const std::string& name, const Value& value) { judge(name, value); });
         each({"spec", "template", "metadata", "annotations"}, [&](const std::string& name, const Value&) {
             if (!has_effect(name)) { return; }
-            say(fmt::format("spec.template.metadata.annotations[{}{}] is on its Pods, where it has no effect", k_annotation_prefix,
-                            name),
+            say(fmt::format("spec.template.metadata.annotations[{}{}] is on its Pods, where it has no effect",
+                            k_annotation_prefix, name),
                 "move it to metadata.annotations of the object");
         });
         each({"metadata", "labels"}, [&](const std::string& name, const Value&) {
@@ -74,18 +74,20 @@ private:
         const std::string text = value.is_text() ? value.text() : "";
         if (is_among(k_switches, name)) {
             if (text == "true" || text == "false" || text.empty()) { return; }
-            say(fmt::format("annotation {}{} is \"{}\", expected \"true\"; it has no effect", k_annotation_prefix, name,
-                            base::escape(text)),
+            say(fmt::format("annotation {}{} is \"{}\", expected \"true\"; it has no effect", k_annotation_prefix,
+                            name, base::escape(text)),
                 "write \"true\" in lower case, or leave it out");
         } else if (name == "state") {
             const std::vector<std::string> driver{std::string(k_states.back())};
             if (is_among(k_states, text) || !base::nearest(base::to_lower(text), driver)) { return; }
-            say(fmt::format("annotation {}state is \"{}\": it does not count as a driver container", k_annotation_prefix,
-                            base::escape(text)),
+            say(fmt::format("annotation {}state is \"{}\": it does not count as a driver container",
+                            k_annotation_prefix, base::escape(text)),
                 "write driver-container");
         } else if (!has_effect(name) && !is_among(k_others, name)) {
             std::vector<std::string> known;
-            for (const auto* names : {&k_switches, &k_with_text}) { known.insert(known.end(), names->begin(), names->end()); }
+            for (const auto* names : {&k_switches, &k_with_text}) {
+                known.insert(known.end(), names->begin(), names->end());
+            }
             const auto near = base::nearest(base::to_lower(name), known);
             if (!near) { return; }
             say(fmt::format("annotation {}{} has no effect", k_annotation_prefix, base::escape(name)),

@@ -20,7 +20,8 @@ std::vector<ReleaseObject> replaced_drivers(const std::vector<ReleaseObject>& wa
         if (is_driver(one) && !known.contains(id_of(one.object))) kernels.insert(one.kernel);
     std::vector<ReleaseObject> replaced;
     for (const auto& one : obsolete) {
-        const bool is_met = one.kernel.empty() ? !kernels.empty() : kernels.contains("") || kernels.contains(one.kernel);
+        const bool is_met =
+            one.kernel.empty() ? !kernels.empty() : kernels.contains("") || kernels.contains(one.kernel);
         if (is_met && is_driver(one)) replaced.push_back(one);
     }
     return replaced;
