@@ -179,6 +179,10 @@ Release render(Access& access, const std::string& name, kube::Client* client,
     for (const auto& node : facts.kernels)
         if (std::find(release.kernels.begin(), release.kernels.end(), node.kernel) == release.kernels.end())
             release.kernels.push_back(node.kernel);
+    for (const auto& one : rendered.objects)
+        if (!one.kernel.empty() && std::find(release.kernels.begin(), release.kernels.end(), one.kernel) ==
+                                       release.kernels.end())
+            release.kernels.push_back(one.kernel);
     release.states = drive::states_of(rendered, documents.resources, facts.update_vendor.value_or(""));
     require_images(decisions, name);
     build_missing(release, decisions);
