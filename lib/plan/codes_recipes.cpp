@@ -122,6 +122,10 @@ constexpr std::array k_recipe_texts{
              "correct the name, or give its document in -f"},
     CodeText{"recipe-overwrite", "finding", "an object of a state replaces one of another state",
              "They have one name and differ.", "give one of them another name"},
+    CodeText{"selector-lost", "finding", "a Service or policy selects Pods by a label that copies for kernels lose",
+             "The label app of a copy and of its Pods is the name of the copy. Traffic, budgets and metrics of the "
+             "selector have no Pod.",
+             "select another label of the Pods"},
     CodeText{"source-not-read", "finding", "the source of a driver is not built where there is no OpenShift",
              "The Job of a resource without a chart reads repositories by HTTPS or HTTP, without keys. There is no Job "
              "for ssh://HOST/PATH and git@HOST:PATH.",

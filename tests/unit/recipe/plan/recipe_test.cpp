@@ -148,40 +148,6 @@ TEST_CASE("a copy has its own label app, whatever an expression of its selector 
     CHECK(has(one.text(), "key: app"));
 }
 
-TEST_CASE("annotations that nobody sees are named, with what to write") {
-    Case one;
-    one.facts = one_kernel();
-    const std::string before = "    specialresource.openshift.io/";
-    const auto said = [&](const std::string& annotations, const std::string& object = "") {
-        one.files = {{"templates/1000-a.yaml", object.empty() ? daemon_set(annotations) : object}};
-        std::string all;
-        for (const auto& finding : one.render().findings)
-            if (finding.code == "annotation-idle") { all += finding.message + "; " + finding.hint + "\n"; }
-        return all;
-    };
-    CHECK(said(before + "wait: \"true\"\n" + before + "proxy: \"false\"\n" + before + "wait-for-logs: ok\n" +
-               before + "state: device-plugin\n" + before + "mine: x\n" + before + "kernel-affine: true\n") == "");
-    CHECK(said(before + "wait: \"True\"\n") ==
-          "DaemonSet ds: annotation specialresource.openshift.io/wait is \"True\", expected \"true\"; it has no effect"
-          "; write \"true\" in lower case, or leave it out\n");
-    CHECK(has(said(before + "kernel-affine: 'yes'\n"), "kernel-affine is \"yes\""));
-    CHECK(has(said(before + "kernel-afine: \"true\"\n"), "did you mean specialresource.openshift.io/kernel-affine?"));
-    CHECK(has(said(before + "wait-for-log: ok\n"), "did you mean specialresource.openshift.io/wait-for-logs?"));
-    CHECK(has(said(before + "driver-container-vendors: a\n"), "driver-container-vendor?"));
-    CHECK(has(said(before + "state: driver_container\n"), "write driver-container"));
-    std::string pods = daemon_set("");
-    const std::string labels = "metadata: {labels: {app: ds}}";
-    pods.replace(pods.find(labels), labels.size(),
-                 "metadata: {labels: {app: ds}, annotations: {specialresource.openshift.io/wait: 'true'}}");
-    CHECK(has(said("", pods), "is on its Pods, where it has no effect; move it to metadata.annotations of the object"));
-    std::string labelled = daemon_set("");
-    labelled.replace(labelled.find("  annotations:"), 14,
-                     "  labels: {specialresource.openshift.io/kernel-affine: 'true'}\n  annotations:");
-    CHECK(has(said("", labelled), "is a label, expected an annotation"));
-    one.compat = true;
-    CHECK(said(before + "wait: \"True\"\n") == "");
-}
-
 TEST_CASE("words of Mermaid are no names of nodes") {
     Diagnostics faults;
     const auto all = resources_of(alpha("end", "  dependsOn: [{name: graph-a}, {name: endless}]") +
