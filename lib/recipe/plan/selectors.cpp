@@ -38,9 +38,10 @@ void note_lost_selectors(const std::vector<RecipeObject>& objects, const std::ma
         const auto found = renamed.find(labels == nullptr ? "" : text_at(*labels, {"app"}));
         if (found == renamed.end()) { continue; }
         const auto& [app, workload] = *found;
-        const bool has_others = std::any_of(objects.begin(), objects.end(), [&, wanted = app](const RecipeObject& other) {
-            return has_pods_of_app(other.object, wanted);
-        });
+        const bool has_others =
+            std::any_of(objects.begin(), objects.end(), [&, wanted = app](const RecipeObject& other) {
+                return has_pods_of_app(other.object, wanted);
+            });
         if (has_others) { continue; }
         notice({Severity::warning, "selector-lost",
                 fmt::format("{} {} selects Pods with the label app {}, which the copies of {} for kernels do not have",
