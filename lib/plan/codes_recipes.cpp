@@ -57,6 +57,10 @@ constexpr std::array k_recipe_texts{
     CodeText{"toolkit-not-linked", "error", "a file does not say which image it is of",
              "driver-toolkit-release.json has kernels and no name of an image.",
              "keep it in the directory of its release, or give --image FILE=IMAGE"},
+    CodeText{"annotation-idle", "finding", "an annotation of a recipe has no effect",
+             "Its name is misspelt, its value is neither true nor false in lower case, or it is on the Pods or among "
+             "the labels: nothing is waited for, or copied for a kernel.",
+             "correct it as the hint says"},
     CodeText{"bad-os-image", "error", "the operator cannot read the version of a node's system",
              "With --compat sro only: it knows the form "
              "417.94.202410211619-0 alone.",
@@ -118,6 +122,14 @@ constexpr std::array k_recipe_texts{
              "correct the name, or give its document in -f"},
     CodeText{"recipe-overwrite", "finding", "an object of a state replaces one of another state",
              "They have one name and differ.", "give one of them another name"},
+    CodeText{"selector-lost", "finding", "a Service or policy selects Pods by a label that copies for kernels lose",
+             "The label app of a copy and of its Pods is the name of the copy. Traffic, budgets and metrics of the "
+             "selector have no Pod.",
+             "select another label of the Pods"},
+    CodeText{"source-not-read", "finding", "the source of a driver is not built where there is no OpenShift",
+             "The Job of a resource without a chart reads repositories by HTTPS or HTTP, without keys. There is no Job "
+             "for ssh://HOST/PATH and git@HOST:PATH.",
+             "give the repository as https://HOST/PATH, or push the images"},
     CodeText{"sro-differs", "finding", "the Special Resource Operator does something else",
              "What it does is a fault, which is repaired here.", "--compat sro renders what the operator makes"},
     CodeText{"sro-ignores", "finding", "the Special Resource Operator ignores a fault",

@@ -109,7 +109,9 @@ public:
                       fault.column);
         }
         if (document.is_nil()) { return; }
-        if (!document.is_map()) { throw bad(fmt::format("expected an object, found {}", tmpl::describe(document)), 1); }
+        if (!document.is_map()) {
+            throw bad(fmt::format("expected an object, found {}", tmpl::describe(document)), first_line());
+        }
         text(document, "apiVersion", manifest_.api_version);
         text(document, "kind", manifest_.kind);
         const tmpl::Value* metadata = find(document, "metadata");
@@ -145,6 +147,17 @@ private:
             if (base::to_lower(name) == base::to_lower(key)) { return &member; }
         }
         return nullptr;
+    }
+
+    /// The first line of this document that is neither empty nor a comment.
+    std::size_t first_line() const {
+        std::size_t number = 0;
+        for (const auto line : base::split(manifest_.content, '\n')) {
+            ++number;
+            const auto words = base::trim(line);
+            if (!words.empty() && words.front() != '#') { return number; }
+        }
+        return 1;
     }
 
     /// The line of the file's output that `line` of this document is.

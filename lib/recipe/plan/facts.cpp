@@ -176,7 +176,9 @@ void overlay_facts(Facts& facts, Facts over) {
     if (!over.api_versions.empty()) { facts.api_versions = std::move(over.api_versions); }
     if (!over.node_labels.empty()) { facts.node_labels = std::move(over.node_labels); }
     if (!over.releases.empty()) { facts.releases = std::move(over.releases); }
-    if (!over.kernels.empty()) { facts.kernels = std::move(over.kernels); }
+    if (over.kernels.empty()) { return; }
+    facts.kernels = std::move(over.kernels);
+    facts.left_out.clear();
 }
 
 KernelFacts facts_of(const Facts& facts, KernelFacts node) {
@@ -190,11 +192,13 @@ KernelFacts facts_of(const Facts& facts, KernelFacts node) {
 }
 
 void add_release_toolkits(Facts& facts) {
-    for (auto& one : facts.kernels) {
-        if (one.toolkit) { continue; }
-        for (const auto& release : facts.releases) {
-            if (has_kernel(release, one.kernel)) {
-                one.toolkit = DriverToolkit{release.toolkit_image, release.kernel, release.rt_kernel, release.os};
+    for (auto* nodes : {&facts.kernels, &facts.left_out}) {
+        for (auto& one : *nodes) {
+            if (one.toolkit) { continue; }
+            for (const auto& release : facts.releases) {
+                if (has_kernel(release, one.kernel)) {
+                    one.toolkit = DriverToolkit{release.toolkit_image, release.kernel, release.rt_kernel, release.os};
+                }
             }
         }
     }
@@ -205,13 +209,19 @@ Facts facts_on(const Facts& facts, const std::string& kernel) {
     for (const auto& release : facts.releases) {
         if (has_kernel(release, kernel)) { next.cluster_version = release.version; }
     }
-    const auto known = std::find_if(facts.kernels.begin(), facts.kernels.end(),
-                                    [&](const KernelFacts& one) { return one.kernel == kernel; });
-    for (auto& one : next.kernels) {
-        if (one.kernel == kernel) { continue; }
-        one.kernel = kernel;
-        one.os_image = known == facts.kernels.end() ? "" : known->os_image;
-        one.toolkit = known == facts.kernels.end() ? std::nullopt : known->toolkit;
+    const KernelFacts* known = nullptr;
+    for (const auto* nodes : {&facts.left_out, &facts.kernels}) {
+        const auto found = std::find_if(nodes->begin(), nodes->end(),
+                                        [&](const KernelFacts& one) { return one.kernel == kernel; });
+        if (found != nodes->end()) { known = &*found; }
+    }
+    for (auto* nodes : {&next.kernels, &next.left_out}) {
+        for (auto& one : *nodes) {
+            if (one.kernel == kernel) { continue; }
+            one.kernel = kernel;
+            one.os_image = known == nullptr ? "" : known->os_image;
+            one.toolkit = known == nullptr ? std::nullopt : known->toolkit;
+        }
     }
     add_release_toolkits(next);
     return next;
@@ -221,9 +231,14 @@ void add_next_kernel(Facts& facts, const std::string& kernel) {
     require_kernel("--next-kernel", kernel);
     const auto runs = [&](const KernelFacts& one) { return one.kernel == kernel; };
     if (std::any_of(facts.kernels.begin(), facts.kernels.end(), runs)) { return; }
-    auto next = facts_on(facts, kernel).kernels;
-    facts.kernels.insert(facts.kernels.end(), std::make_move_iterator(next.begin()),
-                         std::make_move_iterator(next.end()));
+    auto next = facts_on(facts, kernel);
+    const auto add = [](std::vector<KernelFacts>& to, const std::vector<KernelFacts>& more) {
+        to.insert(to.end(), more.begin(), more.end());
+    };
+    // A node that is left out and runs it now is asked for.
+    std::copy_if(facts.left_out.begin(), facts.left_out.end(), std::back_inserter(facts.kernels), runs);
+    add(facts.kernels, next.kernels);
+    add(facts.left_out, next.left_out);
 }
 
 void set_fact(Facts& facts, std::string_view assignment) {
@@ -274,12 +289,15 @@ void set_fact(Facts& facts, std::string_view assignment) {
         for (const auto wanted : base::split(text, ',')) {
             require_kernel("--fact kernels", wanted);
             const std::size_t before = kept.size();
-            for (const auto& known : facts.kernels) {
-                if (known.kernel == wanted) { kept.push_back(known); }
+            for (const auto* nodes : {&facts.kernels, &facts.left_out}) {
+                for (const auto& known : *nodes) {
+                    if (known.kernel == wanted) { kept.push_back(known); }
+                }
             }
             if (kept.size() == before) { kept.push_back({std::string(wanted), "", {}, std::nullopt}); }
         }
         facts.kernels = std::move(kept);
+        facts.left_out.clear();
         return;
     }
     const std::vector<std::string> names{"clusterVersion",  "osImageURL",      "pushSecretName",   "updateVendor",

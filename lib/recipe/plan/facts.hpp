@@ -45,6 +45,8 @@ struct Facts {
     std::optional<Proxy> proxy;
     std::map<std::string, std::string> node_labels;         ///< on every node
     std::vector<KernelFacts> kernels;                       ///< in the order of the list of nodes
+    /// Nodes that Pods are kept from by a taint. They count for a resource that selects no other.
+    std::vector<KernelFacts> left_out;
     std::vector<Release> releases;
     std::map<std::string, std::string> push_secrets;        ///< by namespace, of Secrets that were read
 };
@@ -63,9 +65,13 @@ struct SystemVersion {
 /// Decodes a facts file. Faults: unknown-field, wrong-type, missing-field, bad-kernel, with positions.
 [[nodiscard]] Facts decode_facts(const value::Document& document, Diagnostics& faults);
 
+/// False for a Node of Windows: drivers of Linux have nothing to do there.
+[[nodiscard]] bool runs_linux(const value::Node& node);
+
 /// Of Nodes, ClusterVersion, Proxy, ImageStream openshift/driver-toolkit, ConfigMap machine-config-osimageurl and
-/// Secrets among `objects`. Nodes that Pods are kept from by a taint are left out, as the operator does, and nodes
-/// without Linux. Cordoned ones, and those with a taint of their condition, count, unless `operator_only`.
+/// Secrets among `objects`. Nodes that Pods are kept from by a taint are in `left_out`: the operator leaves them out.
+/// Nodes without Linux are in neither list. Cordoned ones, and those with a taint of their condition, count, unless
+/// `operator_only`.
 [[nodiscard]] Facts observe_facts(std::span<const value::Document> objects, bool operator_only);
 
 /// Members of `over` in place of those of `facts`.

@@ -30,23 +30,16 @@ bool keeps_pods_away(const Node& node, bool operator_only) {
     });
 }
 
-bool runs_linux(const Node& node) {
-    const Node* labels = node.find_path({"metadata", "labels"});
-    const Node* label = labels == nullptr ? nullptr : labels->find("kubernetes.io/os");
-    const std::string system = node.get_string({"status", "nodeInfo", "operatingSystem"});
-    return label == nullptr ? system.empty() || system == "linux" : label->text() == "linux";
-}
-
 void add_node(Facts& facts, const Node& node, bool operator_only) {
     KernelFacts one;
     one.kernel = node.get_string({"status", "nodeInfo", "kernelVersion"});
-    if (one.kernel.empty() || keeps_pods_away(node, operator_only)) { return; }
-    if (!operator_only && !runs_linux(node)) { return; }
+    const bool is_away = keeps_pods_away(node, operator_only);
+    if (one.kernel.empty() || (operator_only ? is_away : !runs_linux(node))) { return; }
     one.os_image = node.get_string({"status", "nodeInfo", "osImage"});
     if (const Node* labels = node.find_path({"metadata", "labels"})) {
         for (const auto& label : labels->members()) { one.labels[label.key] = label.value.text(); }
     }
-    facts.kernels.push_back(std::move(one));
+    (is_away ? facts.left_out : facts.kernels).push_back(std::move(one));
 }
 
 /// The newest version that was reached. ClusterVersion lists the newest first.
@@ -89,7 +82,7 @@ std::string_view release_of(std::string_view os_image) {
 void add_toolkits(Facts& facts, const Node& stream) {
     const Node* tags = stream.find_path({"status", "tags"});
     if (tags == nullptr) { return; }
-    for (auto& one : facts.kernels) {
+    const auto add = [&](KernelFacts& one) {
         const auto release = release_of(one.os_image);
         for (const auto& tag : tags->items()) {
             const Node* items = tag.find("items");
@@ -99,10 +92,19 @@ void add_toolkits(Facts& facts, const Node& stream) {
             one.toolkit = DriverToolkit{items->items()[0].get_string({"dockerImageReference"}), one.kernel, "",
                                         parse_os_image(one.os_image, false).os};
         }
-    }
+    };
+    std::for_each(facts.kernels.begin(), facts.kernels.end(), add);
+    std::for_each(facts.left_out.begin(), facts.left_out.end(), add);
 }
 
 }  // namespace
+
+bool runs_linux(const Node& node) {
+    const Node* labels = node.find_path({"metadata", "labels"});
+    const Node* label = labels == nullptr ? nullptr : labels->find("kubernetes.io/os");
+    const std::string system = node.get_string({"status", "nodeInfo", "operatingSystem"});
+    return label == nullptr ? system.empty() || system == "linux" : label->text() == "linux";
+}
 
 Facts observe_facts(std::span<const value::Document> objects, bool operator_only) {
     Facts facts;

@@ -2,6 +2,7 @@
 #include "recipe/plan/graph.hpp"
 
 #include <algorithm>
+#include <array>
 #include <map>
 
 #include <fmt/format.h>
@@ -77,6 +78,14 @@ Walk walk(std::span<const SpecialResource> all, const std::vector<std::string>& 
 }
 
 /// Each once, in order.
+/// A name as Mermaid takes it for a node: its own words begin no name. No resource has '_' in its name.
+std::string mermaid_id(const std::string& name) {
+    constexpr std::array<std::string_view, 10> k_words{"call",      "class", "click", "default",  "end",
+                                                       "flowchart", "graph", "href",  "subgraph", "style"};
+    const auto word = std::string_view(name).substr(0, name.find_first_of("-."));
+    return std::find(k_words.begin(), k_words.end(), word) == k_words.end() ? name : "_" + name;
+}
+
 std::vector<std::string> needed_by(std::span<const SpecialResource> all, const std::string& name) {
     std::vector<std::string> made;
     if (const SpecialResource* resource = find_resource(all, name)) {
@@ -130,10 +139,14 @@ std::string graph_text(std::span<const SpecialResource> all, const std::vector<s
             if (form == GraphForm::dot) {
                 text += fmt::format("  \"{}\"{};\n", name, absent.empty() ? "" : " [style=dashed]");
             }
-            if (form == GraphForm::mermaid) { text += fmt::format("  {0}[\"{0}{1}\"]\n", name, absent); }
+            if (form == GraphForm::mermaid) {
+                text += fmt::format("  {}[\"{}{}\"]\n", mermaid_id(name), name, absent);
+            }
             for (const auto& need : needs) {
                 if (form == GraphForm::dot) { text += fmt::format("  \"{}\" -> \"{}\";\n", name, need); }
-                if (form == GraphForm::mermaid) { text += fmt::format("  {} --> {}\n", name, need); }
+                if (form == GraphForm::mermaid) {
+                    text += fmt::format("  {} --> {}\n", mermaid_id(name), mermaid_id(need));
+                }
             }
         }
     }

@@ -10,6 +10,7 @@
 
 #include "base/text.hpp"
 #include "recipe/chart/metadata.hpp"
+#include "recipe/plan/annotations.hpp"
 #include "recipe/plan/object_names.hpp"
 #include "recipe/plan/value_path.hpp"
 #include "recipe/plan/values.hpp"
@@ -113,6 +114,7 @@ public:
         if (!context_.operator_only) {
             require_valid_names(object_, affine ? suffix() : "", place_);
             if (notice_) { note_texts(object_, place_, notice_); }
+            if (notice_) { note_idle_annotations(); }
         }
         return std::move(object_);
     }
@@ -135,6 +137,12 @@ private:
             notice_({Severity::note, "sro-differs", fmt::format("{}: {}", shown(), message), place_,
                      "--compat sro keeps what the operator does", Exit::data});
         }
+    }
+
+    void note_idle_annotations() const {
+        each_idle_annotation(object_, [&](std::string text, std::string hint) {
+            notice_({Severity::warning, "annotation-idle", std::move(text), place_, std::move(hint), Exit::data});
+        });
     }
 
     /// The API server takes no object without a name, and none whose name is a number.
@@ -257,6 +265,7 @@ private:
         if (is_workload(kind_)) {
             mapping({"metadata", "labels"})["app"] = Value::string(name);
             mapping({"spec", "selector", "matchLabels"})["app"] = Value::string(name);
+            if (!context_.operator_only) { drop_expressions_of_app(); }
             mapping({"spec", "template", "metadata", "labels"})["app"] = Value::string(name);
         }
         Map* selector = node_selector();
@@ -266,6 +275,24 @@ private:
             differs(fmt::format("the kernel is {} in the node selector, as in the label of the nodes", label));
         }
         (*selector)[std::string(k_kernel_label)] = Value::string(label);
+    }
+
+    /// The label of the copy is another one than an expression asks for: no API server takes both.
+    void drop_expressions_of_app() {
+        Map& selector = mapping({"spec", "selector"});
+        const auto found = selector.find("matchExpressions");
+        if (found == selector.end() || !found->second.is_list()) { return; }
+        tmpl::List others;
+        for (const auto& one : found->second.items()) {
+            if (text_at(one, {"key"}) != "app") { others.push_back(one); }
+        }
+        if (others.size() == found->second.items().size()) { return; }
+        differs("matchExpressions of the label app are left out: the copy has a label of its own");
+        if (others.empty()) {
+            selector.erase("matchExpressions");
+        } else {
+            found->second = Value::list(std::move(others));
+        }
     }
 
     /// nullptr for kinds that get none. The operator misspells StatefulSet.

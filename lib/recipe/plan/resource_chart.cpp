@@ -9,6 +9,7 @@
 
 #include "base/text.hpp"
 #include "recipe/chart/values.hpp"
+#include "recipe/plan/value_path.hpp"
 #include "recipe/template/url.hpp"
 
 namespace kmm::recipe::plan {
@@ -100,6 +101,23 @@ void ResourceChart::explain_missing_template(Error& error, const RecipeState& st
     if (file.empty() || !is_state_name(file) || tmpl::base_path(file) == state.name) { return; }
     error.hint(fmt::format(
         "{} defines it, but a state sees files that begin with '_' alone: move the definition into one of them", file));
+}
+
+void note_unread_source(const SpecialResource& resource, const Value& spec, const Facts& facts,
+                        const std::function<void(Diagnostic)>& notice) {
+    const auto& served = facts.api_versions;
+    if (!resource.is_built_in() ||
+        std::find(served.begin(), served.end(), "build.openshift.io/v1") != served.end()) {
+        return;
+    }
+    const std::string uri = text_at(spec, {"driverContainer", "source", "git", "uri"});
+    const bool is_read = uri.starts_with("https://") || uri.starts_with("http://") || uri.starts_with("git://");
+    if (uri.empty() || is_read) { return; }
+    notice({Severity::warning, "source-not-read",
+            fmt::format("{}: no Job builds from {}: where there is no OpenShift, sources are read by HTTPS or HTTP",
+                        resource.name, base::escape(uri)),
+            resource.place("spec.driverContainer.source.git.uri"),
+            "give the repository as https://HOST/PATH, or push the images", Exit::data});
 }
 
 }  // namespace kmm::recipe::plan

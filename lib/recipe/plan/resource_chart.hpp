@@ -45,4 +45,9 @@ private:
     std::optional<std::vector<chart::Dependency>> used_dependencies_;
 };
 
+/// A warning if the source of a resource without a chart is one that no Job reads: it takes no keys along, as a
+/// BuildConfig does with its source secret. `spec`: the expanded one.
+void note_unread_source(const SpecialResource& resource, const tmpl::Value& spec, const Facts& facts,
+                        const std::function<void(Diagnostic)>& notice);
+
 }  // namespace kmm::recipe::plan

@@ -15,7 +15,9 @@
 #include "recipe/plan/objects.hpp"
 #include "recipe/plan/release_kinds.hpp"
 #include "recipe/plan/resource_chart.hpp"
+#include "recipe/plan/selectors.hpp"
 #include "recipe/plan/states.hpp"
+#include "recipe/plan/value_path.hpp"
 #include "recipe/plan/values.hpp"
 #include "recipe/template/yaml.hpp"
 
@@ -112,11 +114,13 @@ public:
             made.set = expand_resource(resource_, giver, options_.operator_only, nullptr).set;
         }
         note_frozen_set();
+        note_unread_source(resource_, expanded(kernels_.last).spec, facts_, notice_);
         make_namespace(expanded(kernels_.last));
         for (const auto& state : states_) {
             with_context([&] { return fmt::format("{}: state {}", resource_.name, state.name); },
                          [&] { options_.operator_only ? run_as_operator(state) : run_state(state); });
         }
+        if (!options_.operator_only) { note_lost_selectors(out_.objects, renamed_, notice_); }
     }
 
 private:
@@ -135,6 +139,7 @@ private:
     ResourceChart chart_;
     ObjectContext context_;
     std::map<std::string, std::size_t> applied_;  ///< identity -> index of what was made for this resource
+    std::map<std::string, std::string> renamed_;  ///< label app that a copy had -> whose copy
     std::set<std::string> hooks_done_;
     bool definitions_done_ = false;
 
@@ -273,6 +278,8 @@ private:
         if (options_.operator_only && manifest.content.starts_with("---")) { made.object = Value::nil(); }
         const bool may_be_affine = options_.operator_only ? !context_.is_hook : !context_.kernel.empty();
         made.affine = may_be_affine && is_kernel_affine(made.object, options_.operator_only);
+        const auto app = text_at(made.object, {"spec", "template", "metadata", "labels", "app"});
+        if (made.affine && !app.empty()) { renamed_.emplace(app, shown(made.object)); }
         auto object = adapt_object(made.object, context_, made.origin, notice_);
         if (!object) { return std::nullopt; }
         made.object = std::move(*object);

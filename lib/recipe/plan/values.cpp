@@ -54,7 +54,10 @@ Value of_toolkit(const RecipeKernel& kernel, std::string DriverToolkit::*text, c
     }
     return tmpl::unknown_value(
         fmt::format("driverToolkit.{} of kernel {}", member, kernel.kernel),
-        "give ImageStream openshift/driver-toolkit in -f, or driverToolkit of this kernel in --facts FILE");
+        text == &DriverToolkit::image
+            ? "give ImageStream openshift/driver-toolkit in -f, driverToolkit of this kernel in --facts FILE, or "
+              "--fact driverToolkitImage=IMAGE"
+            : "give ImageStream openshift/driver-toolkit in -f, or driverToolkit of this kernel in --facts FILE");
 }
 
 std::string with_prefix(const std::string& text) { return text.empty() ? text : "rhel" + text; }
@@ -162,7 +165,11 @@ const RecipeKernel& RecipeKernels::at(const std::string& kernel) const {
 
 RecipeKernels select_kernels(const Facts& facts, const SpecialResource& resource, bool operator_only) {
     RecipeKernels made;
-    for (const auto& each : facts.kernels) {
+    const bool has_others = std::any_of(facts.kernels.begin(), facts.kernels.end(), [&](const KernelFacts& each) {
+        return selects(resource, facts, facts_of(facts, each));
+    });
+    // A resource may be for nodes with a taint alone, as nodes with accelerators often are.
+    for (const auto& each : has_others || operator_only ? facts.kernels : facts.left_out) {
         const auto node = facts_of(facts, each);
         if (!selects(resource, facts, node)) { continue; }
         RecipeKernel one{node.kernel, parse_os_image(node.os_image, operator_only), node.os_image, node.toolkit};
@@ -197,8 +204,9 @@ RecipeKernels select_kernels(const Facts& facts, const SpecialResource& resource
         }
         std::string message = fmt::format("{}: no kernel is known", resource.name);
         std::string hint = "give Nodes in -f, kernels in --facts FILE, or --fact kernels=RELEASE";
-        if (!facts.kernels.empty()) {
-            message = fmt::format("{}: {} selects none of {} nodes", resource.name, field, facts.kernels.size());
+        const std::size_t nodes = facts.kernels.size() + (operator_only ? 0 : facts.left_out.size());
+        if (nodes > 0) {
+            message = fmt::format("{}: {} selects none of {} nodes", resource.name, field, nodes);
             hint = "compare it with the labels of the nodes";
         }
         throw Error(Exit::data, "no-kernels", std::move(message))

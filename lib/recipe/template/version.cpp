@@ -337,19 +337,59 @@ Version incremented(Version version, int part) {
     return version;
 }
 
+/// With another pre-release, or with other metadata; "" takes it away.
+Version with_words(Version version, const std::string& words, bool is_pre) {
+    std::size_t end = 0;
+    std::string taken;
+    if (!words.empty() && (!take_words(words, end, taken) || end != words.size())) {
+        throw Fault{is_pre ? "invalid prerelease string" : "invalid metadata string"};
+    }
+    if (is_pre && !right_pre(words)) { throw Fault{"version segment starts with 0"}; }
+    (is_pre ? version.pre : version.metadata) = words;
+    version.original = (version.original.starts_with('v') ? "v" : "") + version.text();
+    return version;
+}
+
+Value changed_value(const Version& version);
+
+/// What a version and a pointer to one can do.
+void put_value_methods(Record& record, const Version& version) {
+    record.has_text = true;
+    record.text = version.text();
+    record.methods = {getter("Major", Value::uint(version.major)),
+                      getter("Minor", Value::uint(version.minor)),
+                      getter("Patch", Value::uint(version.patch)),
+                      getter("Prerelease", Value::string(version.pre)),
+                      getter("Metadata", Value::string(version.metadata)),
+                      getter("String", Value::string(version.text()))};
+    constexpr std::array<const char*, 3> k_names{"IncMajor", "IncMinor", "IncPatch"};
+    for (int part = 0; part < 3; ++part) {
+        record.methods.push_back({k_names.at(static_cast<std::size_t>(part)), "",
+                                  [version, part](const List&) { return changed_value(incremented(version, part)); }});
+    }
+    for (const bool is_pre : {true, false}) {
+        record.methods.push_back({is_pre ? "SetPrerelease" : "SetMetadata", "s", [version, is_pre](const List& a) {
+                                      return changed_value(with_words(version, a[0].text(), is_pre));
+                                  }});
+    }
+}
+
+/// Methods that change a version give no pointer, and what compares wants one.
+Value changed_value(const Version& version) {
+    auto record = std::make_shared<Record>();
+    record->type = "semver.Version";
+    put_value_methods(*record, version);
+    return Value::record(std::move(record));
+}
+
 }  // namespace
 
 Value version_value(const Version& version) {
     auto record = std::make_shared<Record>();
     record->type = "*semver.Version";
     record->pointer = true;
-    record->has_text = true;
-    record->text = version.text();
-    record->methods = {
-        getter("Major", Value::uint(version.major)),         getter("Minor", Value::uint(version.minor)),
-        getter("Patch", Value::uint(version.patch)),         getter("Prerelease", Value::string(version.pre)),
-        getter("Metadata", Value::string(version.metadata)), getter("Original", Value::string(version.original)),
-        getter("String", Value::string(version.text()))};
+    put_value_methods(*record, version);
+    record->methods.push_back(getter("Original", Value::string(version.original)));
     const auto relation = [&](std::string name, bool (*test)(int)) {
         record->methods.push_back({std::move(name), "a", [version, test](const List& a) {
                                        return Value::boolean(test(version.compare(version_of(a[0]))));
@@ -362,11 +402,6 @@ Value version_value(const Version& version) {
     relation("Equal", [](int order) { return order == 0; });
     record->methods.push_back(
         {"Compare", "a", [version](const List& a) { return Value::integer(version.compare(version_of(a[0]))); }});
-    constexpr std::array<const char*, 3> k_names{"IncMajor", "IncMinor", "IncPatch"};
-    for (int part = 0; part < 3; ++part) {
-        record->methods.push_back({k_names.at(static_cast<std::size_t>(part)), "",
-                                   [version, part](const List&) { return version_value(incremented(version, part)); }});
-    }
     return Value::record(std::move(record));
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/error.hpp"
 #include "cluster/machine_pools.hpp"
+#include "recipe/plan/facts.hpp"
 #include "recipe/plan/graph.hpp"
 #include "recipe/template/json.hpp"
 #include "upgrade/drive_recipe/readiness.hpp"
@@ -180,6 +181,29 @@ std::vector<const ReleaseObject*> builds_of(const Release& release, const std::s
     return found;
 }
 
+bool tolerates_taint(const Node& toleration, const Node& taint) {
+    const auto key = toleration.get_string({"key"}), effect = toleration.get_string({"effect"});
+    const bool exists = toleration.get_string({"operator"}) == "Exists";
+    const bool is_of_key =
+        key.empty() ? exists
+                    : key == taint.get_string({"key"}) &&
+                          (exists || toleration.get_string({"value"}) == taint.get_string({"value"}));
+    return is_of_key && (effect.empty() || effect == taint.get_string({"effect"}));
+}
+
+/// Whether a node's taints, but for those that its controller tolerates, keep no Pod of the DaemonSet away.
+bool tolerates_taints(const Node& daemon_set, const Node& node) {
+    if (daemon_set.get_string({"kind"}) != "DaemonSet") return false;
+    const auto& tolerations = member_at(daemon_set, {"spec", "template", "spec", "tolerations"}).items();
+    const auto& taints = member_at(node, {"spec", "taints"}).items();
+    return std::all_of(taints.begin(), taints.end(), [&](const Node& taint) {
+        return taint.get_string({"effect"}) == "PreferNoSchedule" ||
+               taint.get_string({"key"}).starts_with("node.kubernetes.io/") ||
+               std::any_of(tolerations.begin(), tolerations.end(),
+                           [&](const Node& each) { return tolerates_taint(each, taint); });
+    });
+}
+
 }  // namespace
 
 void require_new_images(const Release& now, const Release& previous) {
@@ -298,23 +322,27 @@ std::set<std::string> needed_kernels(kube::Client& client, const upgrade::recipe
     return kernels;
 }
 
-std::vector<std::string> uncovered_nodes(kube::Client& client, const Release& release) {
-    std::vector<std::string> found;
+std::vector<UncoveredNode> uncovered_nodes(kube::Client& client, const Release& release) {
+    std::vector<UncoveredNode> found;
     for (const auto& node : client.list_all(kube::resources::k_nodes, {})) {
+        if (!recipe::plan::runs_linux(node)) continue;
         auto object = node;
         object.set("apiVersion", "v1");
         object.set("kind", "Node");
         const std::vector<value::Document> alone{{"cluster", std::move(object)}};
-        if (recipe::plan::observe_facts(alone, false).kernels.empty()) continue;  // Pods are kept from it
+        const bool is_left_out = recipe::plan::observe_facts(alone, false).kernels.empty();
         const auto kernel = node.get_string({"status", "nodeInfo", "kernelVersion"});
+        if (kernel.empty()) continue;
         const auto lacks = [&](const State& state) {
             const auto has = [&](const ReleaseObject& one) { return one.kernel == kernel; };
-            const auto is_copy = [](const ReleaseObject& one) { return !one.kernel.empty(); };
+            const auto is_copy = [&](const ReleaseObject& one) {
+                return !one.kernel.empty() && (!is_left_out || tolerates_taints(one.object, node));
+            };
             return state.nodes.selects(node) && std::any_of(state.objects.begin(), state.objects.end(), is_copy) &&
                    std::none_of(state.objects.begin(), state.objects.end(), has);
         };
         if (std::any_of(release.states.begin(), release.states.end(), lacks))
-            found.push_back(fmt::format("{} runs {}", node.get_string({"metadata", "name"}), kernel));
+            found.push_back({node.get_string({"metadata", "name"}), kernel, is_left_out});
     }
     return found;
 }

@@ -48,9 +48,13 @@ struct Judged {
 /// and pools.
 [[nodiscard]] std::set<std::string> needed_kernels(kube::Client& client, const upgrade::recipe::Subject& subject,
                                                    const std::vector<upgrade::recipe::Release>& all);
-/// Nodes that states of `release` select and whose kernel it has no copy for, though it has copies for kernels: "node-a
-/// runs KERNEL". They came, or were updated, after it was rendered. Lists the nodes.
-[[nodiscard]] std::vector<std::string> uncovered_nodes(kube::Client& client, const upgrade::recipe::Release& release);
+struct UncoveredNode {
+    std::string name, kernel;
+    bool is_left_out = false;  ///< it has a taint that nodes of recipes have not, and the drivers tolerate it
+};
+/// Nodes that states of `release` select and whose kernel it has no copy for, though it has copies for kernels. They
+/// came, or were updated, after it was rendered, or have a taint. Lists the nodes.
+[[nodiscard]] std::vector<UncoveredNode> uncovered_nodes(kube::Client& client, const upgrade::recipe::Release& release);
 
 /// What a person asked for.
 struct RecipeRequest : upgrade::Signature {

@@ -106,7 +106,12 @@ Done RecipeActor::act(const upgrade::NodeStep& step, const Sight& /*sight*/, con
         return node ? roll_back_node(step.node, *node, deadline) : roll_back(step.node, step.node, deadline);
     if (node) return act_on_node(step.step, *node, deadline);
     const auto& state = state_of(step.node);
-    if (step.step == upgrade::recipe::k_step_apply) return apply(state.objects, own_hooks(), deadline);
+    if (step.step == upgrade::recipe::k_step_apply) {
+        const auto replaced = remove_replaced(state, deadline);
+        auto done = apply(state.objects, own_hooks(), deadline);
+        done.message += replaced;
+        return done;
+    }
     if (step.step == upgrade::recipe::k_step_gate) return gate(state, deadline);
     return remove(state, deadline);
 }

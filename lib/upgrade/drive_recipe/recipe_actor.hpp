@@ -69,6 +69,9 @@ private:
     /// for.
     [[nodiscard]] Done apply(const std::vector<ReleaseObject>& objects, const HookRun& hooks, const Deadline& deadline,
                              Drivers drivers = Drivers::as_rendered);
+    /// Removes drivers of earlier releases that those of the state replace under another name; what came of it, for
+    /// people.
+    [[nodiscard]] std::string remove_replaced(const upgrade::recipe::State& state, const Deadline& deadline);
     /// The hooks of this run; none of a removal.
     [[nodiscard]] HookRun own_hooks() const;
     /// A step of a node whose drivers go to a lower version.
@@ -107,7 +110,8 @@ private:
     PoolPauses pools_;
     std::mutex loading_;
     std::unique_ptr<Loaded> loaded_;
-    /// States of one wave take turns with each look at the cluster; nobody has it while he waits for the next one.
+    /// States of one wave take turns with each look at the cluster; nobody has it while he waits for the next one, but
+    /// for drivers to be gone.
     std::mutex turn_;
     const upgrade::recipe::Release* building_ =
         nullptr;                                    ///< whose builds are applied, nullptr: those of what the run brings

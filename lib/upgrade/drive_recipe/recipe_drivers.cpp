@@ -27,14 +27,36 @@ kube::Key key_of_driver(const ReleaseObject& driver) {
     return {object.get_string({"metadata", "namespace"}), object.get_string({"metadata", "name"})};
 }
 
+/// Whether an image of the object has the kernel in its name, as a tag has it: without '+'.
+bool names_kernel(const ReleaseObject& one, const std::string& kernel) {
+    auto in_tag = kernel;
+    std::replace(in_tag.begin(), in_tag.end(), '+', '_');
+    for (const auto* list : {"containers", "initContainers"}) {
+        const auto* containers = one.object.find_path({"spec", "template", "spec", list});
+        for (const auto& container : containers == nullptr ? std::span<const Node>() : containers->items()) {
+            const auto image = container.get_string({"image"});
+            if (image.find(kernel) != std::string::npos || image.find(in_tag) != std::string::npos) return true;
+        }
+    }
+    return false;
+}
+
+/// The kernel that a DaemonSet is made for without being the copy for it: its image names it. "" for none.
+std::string kernel_of_image(const Release& release, const ReleaseObject& one) {
+    if (!one.kernel.empty() || one.object.get_string({"kind"}) != "DaemonSet") return "";
+    const auto found = std::find_if(release.kernels.begin(), release.kernels.end(),
+                                    [&](const std::string& kernel) { return names_kernel(one, kernel); });
+    return found == release.kernels.end() ? "" : *found;
+}
+
 void each_driver(std::span<const Release> deployed,
                  const std::function<void(const Release&, const ReleaseObject&)>& visit) {
     for (const auto& release : deployed) {
-        for (const auto& state : release.states)
-            for (const auto& one : state.objects)
-                if (is_driver(one)) visit(release, one);
-        for (const auto& one : release.kept)
-            if (is_driver(one)) visit(release, one);
+        const auto look = [&](const ReleaseObject& one) {
+            if (is_driver(one) || !kernel_of_image(release, one).empty()) visit(release, one);
+        };
+        for (const auto& state : release.states) std::for_each(state.objects.begin(), state.objects.end(), look);
+        std::for_each(release.kept.begin(), release.kept.end(), look);
     }
 }
 
@@ -78,8 +100,12 @@ std::vector<std::string> selected_drivers(std::span<const Release> deployed, con
 Diagnostics missing_copies(std::span<const Release> deployed, std::span<const api::Node> nodes,
                            const std::string& kernel) {
     std::set<std::string> ready;  // drivers that have a copy for `kernel`, or need none
-    each_driver(deployed, [&](const Release&, const ReleaseObject& one) {
-        if (one.kernel.empty() || one.kernel == kernel) ready.insert(driver_name(one));
+    std::set<std::string> made_for_one;  // without being a copy
+    each_driver(deployed, [&](const Release& release, const ReleaseObject& one) {
+        const auto of_image = kernel_of_image(release, one);
+        if (of_image.empty() ? one.kernel.empty() || one.kernel == kernel : names_kernel(one, kernel))
+            ready.insert(driver_name(one));
+        else if (!of_image.empty()) made_for_one.insert(driver_name(one));
     });
     std::map<std::string, std::pair<const Release*, std::set<std::string>>> missing;  // by driver: for which nodes
     each_driver(deployed, [&](const Release& release, const ReleaseObject& one) {
@@ -101,8 +127,13 @@ Diagnostics missing_copies(std::span<const Release> deployed, std::span<const ap
         finding.message = fmt::format(
             "driver {} of recipe {} has no copy for kernel {}, and {} would come back without it", name,
             release->recipe, kernel, on.size() == 1 ? "node " + *on.begin() : fmt::format("{} nodes", on.size()));
-        finding.hint = fmt::format("roll that copy out first: kmm-upgrade start recipe {} --next-kernel {}",
-                                   release->recipe, kernel);
+        finding.hint =
+            fmt::format("{}roll that copy out first: kmm-upgrade start recipe {} --next-kernel {}",
+                        made_for_one.contains(name)
+                            ? "its image is made for one kernel: annotate it with "
+                              "specialresource.openshift.io/kernel-affine: \"true\", and "
+                            : "",
+                        release->recipe, kernel);
         findings.push_back(std::move(finding));
     }
     return findings;

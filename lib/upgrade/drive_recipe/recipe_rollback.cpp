@@ -9,6 +9,7 @@
 
 #include "base/text.hpp"
 #include "upgrade/drive/step_runner.hpp"
+#include "upgrade/drive_recipe/replaced_drivers.hpp"
 #include "upgrade/drive_recipe/step_texts.hpp"
 
 namespace kmm::drive {
@@ -33,8 +34,9 @@ Done RecipeActor::act_on_node(std::string_view step, const upgrade::recipe::Driv
         done.message = evicted == 0 ? "no Pod left to evict" : count_text(evicted, "Pod") + " evicted";
     } else if (step == upgrade::recipe::k_step_restart) {
         const auto& state = state_of(node.state);
+        const auto replaced = remove_replaced(state, deadline);
         static_cast<void>(apply(state.objects, own_hooks(), deadline, Drivers::replaced_by_hand));
-        done.message = count_text(downgrade_.restart(node, state, deadline), "driver Pod") + " replaced";
+        done.message = count_text(downgrade_.restart(node, state, deadline), "driver Pod") + " replaced" + replaced;
     } else {
         const auto lifted = downgrade_.untaint(node.node);
         done.message = "drivers restarted" + (lifted.empty() ? "" : ", " + lifted);
@@ -94,9 +96,23 @@ Done RecipeActor::roll_back(const std::string& member, const std::string& name, 
         if (moved != nullptr) wanted.push_back(*moved);
         else gone.push_back(*one);
     }
-    if (previous != nullptr) loaded().own.leave_those_of(*previous, gone);
+    Removed removed;
+    if (previous != nullptr) {
+        // Drivers that this state has replaced come back, whichever state they were of; none of both meets the other.
+        const auto& now = loaded().releases.now;
+        for (auto& one : replaced_drivers(state.objects, previous->ids(), drivers_only_in(*previous, now)))
+            if (std::none_of(wanted.begin(), wanted.end(),
+                             [&](const auto& each) { return id_of(each.object) == id_of(one.object); }))
+                wanted.push_back(std::move(one));
+        auto first = replaced_drivers(wanted, now.ids(), drivers_only_in(now, *previous));
+        loaded().own.leave_those_of(*previous, first);
+        removed = loaded().own.remove(first, deadline);
+        loaded().own.leave_those_of(*previous, gone);
+    }
     done = apply(wanted, rolled_back_hooks, deadline);
-    const auto removed = loaded().own.remove(gone, deadline);
+    const auto behind = loaded().own.remove(gone, deadline);
+    removed.count += behind.count;
+    removed.stays.insert(removed.stays.end(), behind.stays.begin(), behind.stays.end());
     static_cast<void>(await_gates(wanted, deadline));
     const auto keeps_label = [&](const Release& release) {
         return std::any_of(release.states.begin(), release.states.end(),

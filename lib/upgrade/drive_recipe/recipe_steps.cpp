@@ -9,9 +9,11 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "recipe/plan/facts.hpp"
 #include "upgrade/drive_recipe/apply_order.hpp"
 #include "upgrade/drive_recipe/plan_rollout.hpp"
 #include "upgrade/drive_recipe/readiness.hpp"
+#include "upgrade/drive_recipe/replaced_drivers.hpp"
 #include "upgrade/drive_recipe/step_texts.hpp"
 
 namespace kmm::drive {
@@ -86,6 +88,23 @@ Done RecipeActor::apply(const std::vector<ReleaseObject>& objects, const HookRun
     done.message = fmt::format("{} of {} changed", changed,
                                count_text(objects.size() - static_cast<std::size_t>(demanded), "object"));
     return done;
+}
+
+std::string RecipeActor::remove_replaced(const State& state, const Deadline& deadline) {
+    const std::lock_guard guard(turn_);
+    const auto& all = loaded().releases.all;
+    const auto& now = loaded().releases.now;
+    const auto* previous = loaded().releases.previous(subject_);
+    const auto known = previous == nullptr ? std::set<upgrade::recipe::ObjectId>() : previous->ids();
+    const auto replaced = [&](const std::set<std::string>& needed) {
+        return replaced_drivers(state.objects, known, upgrade::recipe::leftovers(all, now, needed).obsolete);
+    };
+    if (replaced({}).empty()) return "";
+    auto gone = replaced(needed_kernels(client_, subject_, all));
+    loaded().own.leave_those_of(now, gone);
+    if (gone.empty()) return "";
+    const auto removed = loaded().own.remove(gone, deadline);
+    return fmt::format(", {} of before removed{}", count_text(removed.count, "driver"), stays_text(removed));
 }
 
 std::vector<std::string> RecipeActor::await_gates(const std::vector<ReleaseObject>& objects,
@@ -166,7 +185,7 @@ std::size_t RecipeActor::label_nodes(const State& state) {
     for (const auto& node : client_.list_all(kube::resources::k_nodes, {})) {
         const auto* labels = node.find_path({"metadata", "labels"});
         const auto* found = labels == nullptr ? nullptr : labels->find(state.label);
-        const bool is_selected = state.nodes.selects(node);
+        const bool is_selected = state.nodes.selects(node) && recipe::plan::runs_linux(node);
         if (is_selected) ++number;
         // A node that an earlier release selected does not run the state any more.
         if (is_selected ? found != nullptr && found->text() == "Ready" : found == nullptr || is_of_others(node))

@@ -51,6 +51,18 @@ Release decode_secret(const Node& secret) {
     }
 }
 
+/// The member of the Secret.
+std::string data_of(const Release& release) {
+    auto plain = value::to_json(upgrade::recipe::encode(release));
+    if (plain.size() > k_readable_max) plain = base::to_gzip(plain);
+    auto text = base::to_base64(plain);
+    if (text.size() <= k_size_max) return text;
+    throw Error(Exit::data, "release-too-large",
+                fmt::format("recipe {}: its objects take {} in a Secret, expected at most {}", release.recipe,
+                            base::format_bytes(text.size()), base::format_bytes(k_size_max)))
+        .hint("split the recipe into several SpecialResources, or leave large ConfigMaps out");
+}
+
 }  // namespace
 
 std::vector<Release> ReleaseStore::read(const std::string& selector) {
@@ -75,15 +87,23 @@ std::vector<Release> ReleaseStore::of_others(const std::string& recipe) {
 
 std::vector<Release> ReleaseStore::all() { return read(std::string(k_label_release)); }
 
+void ReleaseStore::require_room(Release release, const std::vector<upgrade::recipe::ReleaseObject>& kept) {
+    release.status = upgrade::recipe::Status::superseded;  // the longest word
+    static_cast<void>(data_of(release));
+    if (kept.empty()) return;
+    release.kept = kept;
+    try {
+        static_cast<void>(data_of(release));
+    } catch (Error& error) {
+        error.hint(fmt::format("{} of them {} kept for kernels that nodes still run: begin once none does, or split "
+                               "the recipe into several SpecialResources",
+                               kept.size(), kept.size() == 1 ? "is" : "are"));
+        throw;
+    }
+}
+
 void ReleaseStore::put(const Release& release) {
-    auto plain = value::to_json(upgrade::recipe::encode(release));
-    if (plain.size() > k_readable_max) plain = base::to_gzip(plain);
-    auto text = base::to_base64(plain);
-    if (text.size() > k_size_max)
-        throw Error(Exit::data, "release-too-large",
-                    fmt::format("recipe {}: its objects take {} in a Secret, expected at most {}", release.recipe,
-                                base::format_bytes(text.size()), base::format_bytes(k_size_max)))
-            .hint("split the recipe into several SpecialResources, or leave large ConfigMaps out");
+    auto text = data_of(release);
     auto labels = Node::mapping();
     labels.set(std::string(k_label_release), release.recipe);
     const auto object = Node::mapping(

@@ -27,6 +27,9 @@ public:
     [[nodiscard]] std::vector<upgrade::recipe::Release> of(const std::string& recipe);
     [[nodiscard]] std::vector<upgrade::recipe::Release> of_others(const std::string& recipe);
     [[nodiscard]] std::vector<upgrade::recipe::Release> all();
+    /// Whether the Secret will hold the release at its end too, when `kept` is what stays of earlier ones. Errors: data
+    /// "release-too-large".
+    static void require_room(upgrade::recipe::Release release, const std::vector<upgrade::recipe::ReleaseObject>& kept);
     /// Creates or replaces the Secret of that revision. Errors: data "release-too-large" beyond 1 MB packed, as etcd
     /// limits a Secret; io "state-damaged" for a Secret of that name without the label; those of the API server.
     void put(const upgrade::recipe::Release& release);

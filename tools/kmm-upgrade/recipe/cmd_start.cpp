@@ -23,6 +23,7 @@
 #include "upgrade/drive_recipe/downgrade.hpp"
 #include "upgrade/drive_recipe/readiness.hpp"
 #include "upgrade/drive_recipe/release_store.hpp"
+#include "upgrade/drive_recipe/replaced_drivers.hpp"
 
 namespace kmm::tool_upgrade {
 namespace {
@@ -178,6 +179,10 @@ Release render(Access& access, const std::string& name, kube::Client* client,
     for (const auto& node : facts.kernels)
         if (std::find(release.kernels.begin(), release.kernels.end(), node.kernel) == release.kernels.end())
             release.kernels.push_back(node.kernel);
+    for (const auto& one : rendered.objects)
+        if (!one.kernel.empty() && std::find(release.kernels.begin(), release.kernels.end(), one.kernel) ==
+                                       release.kernels.end())
+            release.kernels.push_back(one.kernel);
     release.states = drive::states_of(rendered, documents.resources, facts.update_vendor.value_or(""));
     require_images(decisions, name);
     build_missing(release, decisions);
@@ -234,6 +239,18 @@ void print_plan(cli::Context& context, const Release& now, const Release* before
     const auto& pools = request.subject.pools;
     auto states = Node::sequence();
     std::string text;
+    auto obsolete_last = left.obsolete;
+    /// Drivers that those of the state replace: they go before it is applied.
+    const auto take_replaced = [&](const auto& state) {
+        auto replaced = drive::replaced_drivers(
+            state.objects, before == nullptr ? std::set<upgrade::recipe::ObjectId>() : before->ids(), obsolete_last);
+        std::erase_if(obsolete_last, [&](const ReleaseObject& one) {
+            return std::any_of(replaced.begin(), replaced.end(), [&](const ReleaseObject& each) {
+                return upgrade::recipe::id_of(each.object) == upgrade::recipe::id_of(one.object);
+            });
+        });
+        return replaced;
+    };
     if (!pools.empty()) text += fmt::format("pause MachineConfigPool {}\n", base::join(pools, ", "));
     for (const auto& state : now.states) {
         auto objects = Node::sequence(), downgraded = Node::sequence();
@@ -247,6 +264,10 @@ void print_plan(cli::Context& context, const Release& now, const Release* before
             downgraded.push_back(Node::mapping({{"node", node.node}, {"drivers", Node::strings(node.drivers)}}));
             text += fmt::format("  {:<9}  DaemonSet {} on node {}, tainted while it restarts\n", "restart",
                                 base::escape(base::join(node.drivers, ", ")), base::escape(node.node));
+        }
+        for (const auto& one : take_replaced(state)) {
+            objects.push_back(object_node(one, "delete"));
+            text += object_line(one, "delete");
         }
         for (const auto& one : judged) {
             if (one.state->name != state.name) continue;
@@ -266,8 +287,8 @@ void print_plan(cli::Context& context, const Release& now, const Release* before
         states.push_back(std::move(entry));
     }
     auto obsolete = Node::sequence();
-    if (!left.obsolete.empty() || !left.kept.empty()) text += "obsolete\n";
-    for (const auto& one : left.obsolete) {
+    if (!obsolete_last.empty() || !left.kept.empty()) text += "obsolete\n";
+    for (const auto& one : obsolete_last) {
         obsolete.push_back(object_node(one, "delete"));
         text += object_line(one, "delete");
     }
@@ -401,9 +422,12 @@ Exit run_start_recipe(const cli::Args& args, cli::Context& context) {
     request.subject.pools = pools_to_pause(access, chosen);
     const auto nodes =
         is_downgrade ? drive::driver_nodes(client, objects, judged) : std::vector<upgrade::recipe::DriverNode>();
+    auto left = upgrade::recipe::leftovers(all, release, {});
+    if (!left.obsolete.empty())
+        left = upgrade::recipe::leftovers(all, release, drive::needed_kernels(client, request.subject, all));
+    own.leave_those_of(release, left.obsolete);
+    drive::ReleaseStore::require_room(release, left.kept);
     if (dry) {
-        auto left = upgrade::recipe::leftovers(all, release, drive::needed_kernels(client, request.subject, all));
-        own.leave_those_of(release, left.obsolete);
         write_rehearsal_metrics(access, name, left);
         print_plan(context, release, previous, judged, nodes, left, request);
         return Exit::ok;

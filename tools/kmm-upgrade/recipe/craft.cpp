@@ -35,7 +35,9 @@ public:
             if (now == nullptr) return;
             for (const auto& node : drive::uncovered_nodes(client, *now))
                 access_.call.note(fmt::format(
-                    "node {}, for which this release has no copy: kmm-upgrade start recipe {}", node, subject.name));
+                    "node {} runs {}, for which this release has no copy{}: kmm-upgrade start recipe {}{}", node.name,
+                    node.kernel, node.is_left_out ? ", though its drivers tolerate the taints" : "", subject.name,
+                    node.is_left_out ? " --next-kernel " + node.kernel : ""));
             drive::Objects objects(client);
             for (const auto& lacks : drive::Gates(client, objects).unwaited_drivers(*now))
                 access_.call.note(fmt::format("{}; the rollout did not wait for it: it has no annotation "

@@ -27,3 +27,7 @@ image-registry.openshift-image-registry.svc:5000/{{ .Release.Namespace }}/{{ .Re
 {{- define "build" -}}
 {{ list .Values.specialresource.spec.driverContainer.source.git .Values.specialresource.spec.driverContainer.buildArgs (include "image" .) | toJson | sha256sum | trunc 8 }}
 {{- end -}}
+{{- /* A path as a shell takes it for one: in quotes if it has blanks or signs. Of those, patterns may have * and ?. */ -}}
+{{- define "word" -}}
+{{- if regexMatch "^[A-Za-z0-9_.,:=@%+/*?-]+$" . -}}{{ . }}{{- else -}}'{{ replace "'" "'\\''" . }}'{{- end -}}
+{{- end -}}

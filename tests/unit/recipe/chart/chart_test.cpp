@@ -102,6 +102,9 @@ TEST_CASE("a fault of the output has the template's line and the key") {
                        "c: 1");
     });
     CHECK(before_action.position()->to_string() == "top/templates/t.yaml:3:3");
+    // A comment whose second line has lost its '#'.
+    const Error prose = error_of([] { (void)rendered({{"templates/t.yaml", "# Copyright\n\nof Acme\n# end\n"}}); });
+    CHECK(prose.position()->line == 3);
     const Error open =
         error_of([] { (void)rendered({{"templates/t.yaml", "{{ if true }}\na: [b, c\n{{ end }}\nd: e\nf: g\n"}}); });
     CHECK(open.message() ==

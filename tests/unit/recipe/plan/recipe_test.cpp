@@ -133,6 +133,75 @@ TEST_CASE("builds are made for the vendor that needs one") {
     CHECK(has(one.text(), "BuildConfig"));
 }
 
+TEST_CASE("a copy has its own label app, whatever an expression of its selector asks for") {
+    Case one;
+    one.facts = one_kernel();
+    std::string set = daemon_set(k_affine);
+    const std::string given = "matchLabels: {app: ds}";
+    set.replace(set.find(given), given.size(),
+                "matchExpressions: [{key: app, operator: In, values: [ds]}, {key: tier, operator: DoesNotExist}]");
+    one.files = {{"templates/1000-a.yaml", set}};
+    CHECK(has(one.text(), "matchExpressions:\n    - key: tier\n      operator: DoesNotExist\n    matchLabels:"));
+    CHECK_FALSE(has(one.text(), "key: app"));
+    CHECK(found(one.render().findings, "sro-differs"));
+    one.compat = true;
+    CHECK(has(one.text(), "key: app"));
+}
+
+TEST_CASE("words of Mermaid are no names of nodes") {
+    Diagnostics faults;
+    const auto all = resources_of(alpha("end", "  dependsOn: [{name: graph-a}, {name: endless}]") +
+                                      alpha("graph-a", "  {}") + alpha("endless", "  {}"),
+                                  faults);
+    REQUIRE(faults.empty());
+    CHECK(rp::graph_text(all, {}, rp::GraphForm::mermaid) ==
+          "graph BT\n  endless[\"endless\"]\n  _graph-a[\"graph-a\"]\n  _end[\"end\"]\n  _end --> _graph-a\n  _end --> "
+          "endless\n");
+}
+
+TEST_CASE("where there is no OpenShift, a Job builds what kaniko reads") {
+    Diagnostics faults;
+    const auto rendered = [&](const std::string& uri) {
+        auto facts = one_kernel();
+        facts.update_vendor = "kmod";
+        const auto resources = resources_of(
+            alpha("kmod", "  configuration: [{name: image, value: [registry.example.test/kmod]}]\n"
+                          "  driverContainer: {source: {git: {uri: '" + uri + "'}}}"),
+            faults);
+        REQUIRE(faults.empty());
+        return rp::render_recipes(
+            resources, {}, [](const std::string&, const rp::ChartReference&) { return rp::built_in_recipe(); }, facts,
+            {});
+    };
+    const auto secure = rendered("https://g.example.test/k.git"), plain = rendered("http://g.example.test:3000/k.git");
+    CHECK(has(rp::recipe_text(secure), "--context=git://g.example.test/k.git"));
+    CHECK_FALSE(has(rp::recipe_text(secure), "GIT_PULL_METHOD"));
+    CHECK(has(rp::recipe_text(plain), "--context=git://g.example.test:3000/k.git"));
+    CHECK(has(rp::recipe_text(plain), "name: GIT_PULL_METHOD\n          value: http\n"));
+    CHECK_FALSE(found(plain.findings, "source-not-read"));
+    for (const auto* uri : {"git@g.example.test:k.git", "ssh://git@g.example.test/k.git"}) {
+        const auto none = rendered(uri);
+        CHECK_FALSE(has(rp::recipe_text(none), "kind: Job"));
+        CHECK(has(rp::recipe_text(none), "kind: DaemonSet"));
+        CHECK(found(none.findings, "source-not-read"));
+    }
+}
+
+TEST_CASE("paths of artifacts are one word for the shell that copies them") {
+    Diagnostics faults;
+    auto facts = one_kernel();
+    facts.api_versions = {"image.openshift.io/v1"};
+    const auto resources = resources_of(
+        alpha("kmod", "  driverContainer: {artifacts: {images: [{name: 'i:1', paths: [{sourcePath: "
+                      "'/my lib/a''s $x/.', destinationDir: /b}, {sourcePath: '/lib/*.ko', destinationDir: /c}]}]}}"),
+        faults);
+    REQUIRE(faults.empty());
+    const std::string text = rp::recipe_text(rp::render_recipes(
+        resources, {}, [](const std::string&, const rp::ChartReference&) { return rp::built_in_recipe(); }, facts, {}));
+    CHECK(has(text, "cp -a '/my lib/a'\\''s $x/.' /artifacts/0-0/"));
+    CHECK(has(text, "cp -a /lib/*.ko /artifacts/0-1/"));
+}
+
 TEST_CASE("v1alpha1 uses the built-in recipe") {
     Diagnostics faults;
     auto facts = two_kernels();

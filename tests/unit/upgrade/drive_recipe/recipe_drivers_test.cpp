@@ -118,6 +118,31 @@ TEST_SUITE("recipe_drivers") {
         CHECK(selected_drivers(deployed, nodes[2]).empty());
     }
 
+    TEST_CASE("a DaemonSet for all nodes whose image names a kernel is a driver of that kernel alone") {
+        auto plain = copy_of("p", "", "", "driver:" + k_old);
+        auto of_pods = plain.object;
+        of_pods.set("metadata", json("{name: p, namespace: demo}"));  // nothing says that it is a driver
+        const rc::ReleaseObject unmarked{"", std::move(of_pods)};
+        for (const auto& one : {plain, unmarked}) {
+            const std::vector<rc::Release> deployed{release_of({one})};
+            const std::vector<api::Node> nodes{node_of("node-a", k_old, {{"gpu", "yes"}})};
+            const auto findings = missing_copies(deployed, nodes, k_new);
+            REQUIRE(findings.size() == 1);
+            CHECK(findings[0].message ==
+                  "driver demo/p of recipe demo has no copy for kernel 6.1.0-2-amd64, and node node-a would come back "
+                  "without it");
+            CHECK(findings[0].hint ==
+                  "its image is made for one kernel: annotate it with specialresource.openshift.io/kernel-affine: "
+                  "\"true\", and roll that copy out first: kmm-upgrade start recipe demo --next-kernel 6.1.0-2-amd64");
+            CHECK(missing_copies(deployed, nodes, k_old).empty());
+            CHECK(selected_drivers(deployed, nodes[0]) == std::vector<std::string>{"demo/p"});
+        }
+        auto other = unmarked;
+        other.object = copy_of("p", "", "", "tool:1").object;
+        other.object.set("metadata", json("{name: p, namespace: demo}"));
+        CHECK(selected_drivers(std::vector{release_of({other})}, node_of("node-a", k_old, {{"gpu", "yes"}})).empty());
+    }
+
     TEST_CASE("copies of releases before count, too") {
         auto release = release_of({copy_of("a", k_new, "2")});
         release.kept = {copy_of("a", k_old, "1")};
