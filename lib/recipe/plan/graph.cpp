@@ -77,7 +77,6 @@ Walk walk(std::span<const SpecialResource> all, const std::vector<std::string>& 
     return walk;
 }
 
-/// Each once, in order.
 /// A name as Mermaid takes it for a node: its own words begin no name. No resource has '_' in its name.
 std::string mermaid_id(const std::string& name) {
     constexpr std::array<std::string_view, 10> k_words{"call",      "class", "click", "default",  "end",
@@ -86,6 +85,7 @@ std::string mermaid_id(const std::string& name) {
     return std::find(k_words.begin(), k_words.end(), word) == k_words.end() ? name : "_" + name;
 }
 
+/// Each once, in order.
 std::vector<std::string> needed_by(std::span<const SpecialResource> all, const std::string& name) {
     std::vector<std::string> made;
     if (const SpecialResource* resource = find_resource(all, name)) {
