@@ -127,34 +127,34 @@ bool is_from_kubeadm(const std::string& key, const Node& value) {
            (key == "staticPodPath" && value.text().starts_with("/etc/kubernetes/manifests"));
 }
 
-/// How the file of a kubelet differs from kubelet-config, from which kubeadm writes it again; "" if it does not.
-std::string drift_of(const Node& config, const Node& wanted) {
-    std::vector<std::string> differing, added, parts;
+/// How the file of a kubelet differs from kubelet-config, from which kubeadm writes it again: members of kubelet-config
+/// that have another value there, and others.
+struct Drift {
+    std::vector<std::string> differing, added;
+};
+
+Drift drift_of(const Node& config, const Node& wanted) {
+    Drift drift;
     for (const auto& member : wanted.members()) {
         const auto* own = config.find(member.key);
         // kubeadm gives each node its own runtime endpoint.
         if (member.key != "containerRuntimeEndpoint" && (own == nullptr || !own->same_value(member.value))) {
-            differing.push_back(base::escape(member.key));
+            drift.differing.push_back(base::escape(member.key));
         }
     }
     for (const auto& member : config.members()) {
         const bool is_wanted = wanted.find(member.key) != nullptr;
         if (!is_wanted && !is_nothing(member.value) && !is_from_kubeadm(member.key, member.value)) {
-            added.push_back(base::escape(member.key));
+            drift.added.push_back(base::escape(member.key));
         }
     }
-    if (!differing.empty()) { parts.push_back(fmt::format("differs in {}", base::join(differing, ", "))); }
-    if (!added.empty()) {
-        parts.push_back(fmt::format("has {}, which kubelet-config has not and kubeadm takes away",
-                                    base::join(added, ", ")));
-    }
-    return base::join(parts, "; ");
+    return drift;
 }
 
 Finding config_drift(const CheckInput& input) {
     const auto wanted = kubelet_config_map(input);
     if (!wanted.root) { return {Outcome::skip, wanted.problem.detail}; }
-    std::vector<std::string> others;
+    std::vector<std::string> others, patched;
     auto found = each_node(
         input, "the configuration of every kubelet is that of kubelet-config",
         [&](const std::string& name, const Node& facts) {
@@ -163,10 +163,24 @@ Finding config_drift(const CheckInput& input) {
                 return std::string();
             }
             const auto* config = facts.find_path({"kubelet", "config"});
-            return config == nullptr || !config->is_mapping()
-                       ? "its configuration is unknown: " + unread(facts, "kubelet.config")
-                       : drift_of(*config, *wanted.root);
+            if (config == nullptr || !config->is_mapping()) {
+                return "its configuration is unknown: " + unread(facts, "kubelet.config");
+            }
+            const auto [differing, added] = drift_of(*config, *wanted.root);
+            std::vector<std::string> parts;
+            if (!differing.empty()) { parts.push_back(fmt::format("differs in {}", base::join(differing, ", "))); }
+            if (!added.empty() && input.intent.has_patches) {
+                patched.push_back(fmt::format("{} ({})", base::escape(name), base::join(added, ", ")));
+            } else if (!added.empty()) {
+                parts.push_back(fmt::format("has {}, which kubelet-config has not and kubeadm takes away",
+                                            base::join(added, ", ")));
+            }
+            return base::join(parts, "; ");
         });
+    if (found.outcome == Outcome::ok && !patched.empty()) {
+        return {Outcome::warn, fmt::format("kubelets have what kubelet-config has not: {}", name_some(patched)),
+                "see that the files of --patches (kubeletconfiguration) on the nodes bring it: kubeadm takes it away"};
+    }
     if (found.outcome != Outcome::ok || others.empty()) { return found; }
     return {Outcome::warn, fmt::format("kubelets read another file than kubeadm writes: {}", name_some(others)),
             "what kubelet-config says has no effect there: keep that file up to date by hand"};

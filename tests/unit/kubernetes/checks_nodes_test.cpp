@@ -56,7 +56,7 @@ using Changes = std::map<std::string, std::pair<std::string, std::string>>;  // 
 
 std::map<std::string, CheckResult> node_results(const Changes& changes = {}, const char* target = "v1.35.4",
                                                 const char* way = "", const std::string& more = "",
-                                                const std::string& kubelet_map = "") {
+                                                const std::string& kubelet_map = "", bool has_patches = false) {
     const auto inventory = inventory_of(control_plane("a", "v1.34.4") + control_plane("b", "v1.34.4") +
                                                control_plane("c", "v1.34.4") + worker("w", "v1.34.4") + R"(---
 {kind: Pod, apiVersion: v1, metadata: {name: web, namespace: prod}, spec: {nodeName: w}}
@@ -81,6 +81,7 @@ std::map<std::string, CheckResult> node_results(const Changes& changes = {}, con
     input.nodes = &answers;
     input.now = 1767312000;
     input.way = way;
+    input.intent.has_patches = has_patches;
     for (auto& result : run_checks(input, {})) results.emplace(result.id, std::move(result));
     return results;
 }
@@ -188,6 +189,10 @@ TEST_CASE("what services of nodes say trips their checks") {
                           "[10.96.0.10], authentication: {anonymous: {enabled: false}}"}}})
               .at("config-drift")
               .outcome == Outcome::ok);
+    const auto patched = node_results({{"w", {"cgroupDriver: systemd", "cgroupDriver: systemd, maxPods: 250"}}},
+                                      "v1.35.4", "", "", "", true);
+    CHECK(patched.at("config-drift").outcome == Outcome::warn);
+    CHECK(patched.at("config-drift").detail == "kubelets have what kubelet-config has not: w (maxPods)");
     // kubespray's kubelets read a file of their own.
     trips("config-drift",
           {{"w", {"--v=2", "--config, /etc/kubernetes/kubelet-config.yaml"}}},
