@@ -81,6 +81,8 @@ struct KubeletOptions {
     kubernetes::Version target;
     Switch how;
     std::string ignored_preflight;    ///< checks of kubeadm whose failure is a warning, separated by commas
+    std::string skipped_phases;  ///< of kubeadm upgrade node, separated by commas
+    std::string patches;  ///< directory of kubeadm's patches, "" for none; a worker may lack it: a warning "no-patches"
 };
 /// On a worker `kubeadm upgrade node` runs before the kubelet changes. Errors: manifests-damaged, kubelet-newer (10),
 /// kubelet-failed (1), kubelet-not-switched (17), job-lost, job-running, kubeadm-running, and those of

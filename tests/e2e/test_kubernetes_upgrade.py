@@ -223,6 +223,25 @@ class Steered(Case):
         self.must(*START, "--ignore-checks", "versions-uniform")
         self.require_complete()
 
+    def test_options_of_kubeadm_go_along_to_every_node(self):
+        fleet, directory = self.fleet, "/etc/kubernetes/patches"
+        for node in fleet.names():
+            (fleet.nodes / node / directory[1:]).mkdir(parents=True)
+        # kubeadm upgrade node refuses phases that only upgrade apply has.
+        self.must(*START, "--patches", directory, "--skip-phases", "bootstrap-token,addon,kubelet-config")
+        self.require_complete()
+        self.assertIn(f"kubeadm upgrade apply {TARGET} --yes --skip-phases=bootstrap-token,addon,kubelet-config "
+                      f"--patches={directory}", fleet.log("cp1"))
+        for node, phases in (("cp2", "addon,kubelet-config"), ("w1", "kubelet-config")):
+            self.assertIn(f"kubeadm upgrade node --skip-phases={phases} --patches={directory}", fleet.log(node))
+
+    def test_a_worker_without_patches(self):
+        fleet, directory = self.fleet, "/etc/kubernetes/patches"
+        for node in ("cp1", "cp2"):
+            (fleet.nodes / node / directory[1:]).mkdir(parents=True)
+        self.assertIn(f"no-patches: {directory} is not on this node", self.must(*START, "--patches", directory))
+        self.assertIn("kubeadm upgrade node", fleet.log("w1"))
+
     def test_a_worker_that_has_left(self):
         self.must(*START, "--until", "upgraded-second-master", exit_code=11)
         (self.fleet.cluster / "nodes/w1.yaml").unlink()
