@@ -323,6 +323,14 @@ class Patched(Case):
         self.assertNotIn(TARGET, kubelet.read_text())
         self.assertIn("kubelet v1.35.3 is running", shown)
 
+    def test_checks_of_kubeadm_are_passed_over_on_the_way_back_too(self):
+        fleet = self.fleet
+        fleet.behave("w1", preflight=["SystemVerification"])
+        self.must("start", "kubernetes", TARGET, *self.options, "--ignore-preflight-errors", "SystemVerification",
+                  "--until", "upgraded-kubelets", exit_code=11)
+        self.must("abort", "--rollback", "all")
+        self.assertEqual((fleet.kubelet("w1"), self.run_states()[-1]), ("v1.35.3", "upgrade-aborted"))
+
     def test_workers_go_back_before_control_planes(self):
         fleet = self.fleet
         # In whatever order they were begun.
