@@ -138,6 +138,13 @@ StepResult switch_kubelet(const Node& node, const KubeletOptions& options) {
     auto slot = node.slot();
     const std::string key = fmt::format("kubelet {}", options.target.text());
     const auto failed = [](const nodejob::JobView& job, const std::string& output) {
+        if (const auto checks = failed_checks(output);
+            !checks.empty() && job.commands[job.failed_command].find("kubeadm upgrade") != std::string::npos) {
+            Error error(Exit::checks_failed, "preflight-failed",
+                        fmt::format("kubeadm refused to upgrade: {}", base::join(checks, ", ")));
+            tell_output(error, output);
+            return std::move(error).hint("correct it, or name checks in --ignore-preflight-errors");
+        }
         Error error(Exit::other, "kubelet-failed",
                     fmt::format("{} failed: {}", job.commands[job.failed_command], how_it_ended(job)));
         tell_output(error, output);

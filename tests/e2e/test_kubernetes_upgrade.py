@@ -326,8 +326,11 @@ class Patched(Case):
     def test_checks_of_kubeadm_are_passed_over_on_the_way_back_too(self):
         fleet = self.fleet
         fleet.behave("w1", preflight=["SystemVerification"])
-        self.must("start", "kubernetes", TARGET, *self.options, "--ignore-preflight-errors", "SystemVerification",
-                  "--until", "upgraded-kubelets", exit_code=11)
+        shown = self.must("start", "kubernetes", TARGET, *self.options, "--until", "upgraded-kubelets", exit_code=11)
+        self.assertIn("kubeadm refused to upgrade: SystemVerification", shown)
+        self.assertIn("kmm-upgrade retry w1 --ignore-preflight-errors NAMES", shown)
+        self.must("retry", "w1", "--ignore-preflight-errors", "SystemVerification", exit_code=11)
+        self.assertEqual(fleet.kubelet("w1"), TARGET)
         self.must("abort", "--rollback", "all")
         self.assertEqual((fleet.kubelet("w1"), self.run_states()[-1]), ("v1.35.3", "upgrade-aborted"))
 

@@ -50,6 +50,14 @@ std::string phases_of_node(const std::string& phases, bool is_control_plane) {
     return base::join(known, ",");
 }
 
+/// What to do about a kubeadm that has refused to begin on node `name`.
+void hint_at_preflight(Error& error, const std::string& name) {
+    if (error.code() == "preflight-failed")
+        error.hint(fmt::format("correct it on the node, then kmm-upgrade retry {}; or pass over it: kmm-upgrade "
+                               "retry {} --ignore-preflight-errors NAMES",
+                               name, name));
+}
+
 std::string message_of(const value::Node& document) {
     const auto message = document.get_string({"message"});
     return document.get_string({"outcome"}) == "already" ? "nothing to do: " + message : message;
@@ -304,10 +312,7 @@ Done KubernetesActor::control_plane(const std::string& name, const NodeSight& se
     try {
         document = step_twice();
     } catch (Error& error) {
-        if (error.code() == "preflight-failed")
-            error.hint(fmt::format("correct it on the node, then kmm-upgrade retry {}; or pass over it: kmm-upgrade "
-                                   "retry {} --ignore-preflight-errors NAMES",
-                                   name, name));
+        hint_at_preflight(error, name);
         // A kubeadm that was killed leaves a gap: kubeadm itself must not run again before it is closed.
         if (error.code() != "manifests-damaged") throw;
         repair_manifests(name, agent_.facts(name, deadline), deadline);
@@ -360,7 +365,13 @@ Done KubernetesActor::kubelet(const std::string& name, const NodeSight& seen, co
                 return !found.empty() && !found.front().unschedulable;
             },
             deadline);
-    const auto document = agent_.step(name, with_kubeadm(kubelet_words(name, target)), deadline);
+    value::Node document;
+    try {
+        document = agent_.step(name, with_kubeadm(kubelet_words(name, target)), deadline);
+    } catch (Error& error) {
+        hint_at_preflight(error, name);
+        throw;
+    }
     prove_kubelet(name, target, document.get_string({"outcome"}) != "already", deadline);
     return done_as_seen(name, message_of(document), deadline);
 }
