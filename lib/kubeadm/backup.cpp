@@ -36,7 +36,8 @@ constexpr const char* k_files[] = {"/etc/kubernetes/admin.conf",
                                    "/var/lib/kubelet/config.yaml",
                                    "/var/lib/kubelet/instance-config.yaml",
                                    "/var/lib/kubelet/kubeadm-flags.env",
-                                   "/etc/default/kubelet"};
+                                   "/etc/default/kubelet",
+                                   "/etc/sysconfig/kubelet"};
 
 /// A link that leads nowhere is no file that anybody reads.
 bool is_regular(const Place& place, const std::string& path) {

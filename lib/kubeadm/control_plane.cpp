@@ -14,19 +14,6 @@
 namespace kmm::kubeadm {
 namespace {
 
-/// What "[ERROR NAME]: text" lines of kubeadm's preflight name.
-std::vector<std::string> failed_checks(const std::string& output) {
-    std::set<std::string> names;
-    constexpr std::string_view mark = "[ERROR ";
-    for (const std::string_view line : base::split(output, '\n')) {
-        const std::string_view text = base::trim(line);
-        if (!text.starts_with(mark)) continue;
-        const std::size_t end = text.find(']');
-        if (end != std::string_view::npos) names.insert(std::string(text.substr(mark.size(), end - mark.size())));
-    }
-    return {names.begin(), names.end()};
-}
-
 std::string key_of(const ControlPlaneOptions& options) {
     return fmt::format("control-plane {}{}", options.target.text(), options.first ? " first" : "");
 }
@@ -94,6 +81,18 @@ nodejob::JobSpec kubeadm_job(const Node& node, const ControlPlaneOptions& option
 }
 
 }  // namespace
+
+std::vector<std::string> failed_checks(const std::string& output) {
+    std::set<std::string> names;
+    constexpr std::string_view mark = "[ERROR ";
+    for (const std::string_view line : base::split(output, '\n')) {
+        const std::string_view text = base::trim(line);
+        if (!text.starts_with(mark)) continue;
+        const std::size_t end = text.find(']');
+        if (end != std::string_view::npos) names.insert(std::string(text.substr(mark.size(), end - mark.size())));
+    }
+    return {names.begin(), names.end()};
+}
 
 StepResult upgrade_control_plane(const Node& node, const ControlPlaneOptions& options) {
     StepResult result;

@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -11,6 +12,7 @@
 #include "kubeadm/facts.hpp"
 #include "kubeadm/manifests.hpp"
 #include "kubeadm/steps.hpp"
+#include "kubernetes/image_name.hpp"
 #include "sys/directory.hpp"
 #include "value/writer.hpp"
 
@@ -92,9 +94,11 @@ std::vector<std::string> wanted_images(const Node& node, const std::vector<std::
 }
 
 std::vector<std::string> missing_of(const std::vector<std::string>& wanted, const std::vector<std::string>& present) {
+    std::set<std::string> names;
+    for (const std::string& image : present) names.insert(kubernetes::full_image_name(image));
     std::vector<std::string> missing;
     for (const std::string& image : wanted) {
-        if (!std::binary_search(present.begin(), present.end(), image)) missing.push_back(image);
+        if (!names.contains(kubernetes::full_image_name(image))) missing.push_back(image);
     }
     return missing;
 }

@@ -97,7 +97,7 @@ void gate(const ManifestSet& manifests, const kubernetes::Version& target) {
         .hint("upgrade every control plane first: kmm-worker kubernetes control-plane");
 }
 
-nodejob::JobSpec kubelet_job(const Node& node, const KubeletOptions& options, bool is_worker) {
+nodejob::JobSpec kubelet_job(const Node& node, const KubeletOptions& options, bool is_worker, StepResult& result) {
     nodejob::JobSpec spec{fmt::format("kubelet {}", options.target.text()), {}};
     const auto append = [&](std::vector<nodejob::Command> commands) {
         spec.commands.insert(spec.commands.end(), commands.begin(), commands.end());
@@ -110,6 +110,14 @@ nodejob::JobSpec kubelet_job(const Node& node, const KubeletOptions& options, bo
         std::vector<std::string> words{"kubeadm", "upgrade", "node"};
         if (!options.ignored_preflight.empty())
             words.push_back("--ignore-preflight-errors=" + options.ignored_preflight);
+        if (!options.skipped_phases.empty()) words.push_back("--skip-phases=" + options.skipped_phases);
+        // kubeadm remembers none: what they change in the kubelet's configuration would be lost.
+        if (!options.patches.empty() && node.place.exists(options.patches))
+            words.push_back("--patches=" + options.patches);
+        else if (!options.patches.empty())
+            result.warnings.push_back(fmt::format(
+                "no-patches: {} is not on this node: kubeadm writes the kubelet's configuration without it",
+                options.patches));
         spec.commands.push_back({node.place.command(std::move(words)), {}, false});
     }
     std::vector<std::string> programs{"kubelet"};
@@ -130,6 +138,13 @@ StepResult switch_kubelet(const Node& node, const KubeletOptions& options) {
     auto slot = node.slot();
     const std::string key = fmt::format("kubelet {}", options.target.text());
     const auto failed = [](const nodejob::JobView& job, const std::string& output) {
+        if (const auto checks = failed_checks(output);
+            !checks.empty() && job.commands[job.failed_command].find("kubeadm upgrade") != std::string::npos) {
+            Error error(Exit::checks_failed, "preflight-failed",
+                        fmt::format("kubeadm refused to upgrade: {}", base::join(checks, ", ")));
+            tell_output(error, output);
+            return std::move(error).hint("correct it, or name checks in --ignore-preflight-errors");
+        }
         Error error(Exit::other, "kubelet-failed",
                     fmt::format("{} failed: {}", job.commands[job.failed_command], how_it_ended(job)));
         tell_output(error, output);
@@ -151,7 +166,7 @@ StepResult switch_kubelet(const Node& node, const KubeletOptions& options) {
         result.already = true;
         return result;
     }
-    run_job(node, slot, kubelet_job(node, options, !manifests.control_plane), result, failed);
+    run_job(node, slot, kubelet_job(node, options, !manifests.control_plane, result), result, failed);
     prove_job(node, slot, result, proof);
     return result;
 }

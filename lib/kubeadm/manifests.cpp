@@ -42,29 +42,23 @@ const value::Node* container_of(const value::Node& pod, std::string_view name) {
     return nullptr;
 }
 
-/// Whether the API server of this manifest asks an etcd on this node.
-bool uses_local_etcd(const std::string& text) {
-    const auto pod = only_document(text);
-    const value::Node* container = pod ? container_of(*pod, "kube-apiserver") : nullptr;
-    if (container == nullptr) return true;
-    for (const char* member : {"command", "args"}) {
-        const value::Node* words = container->find(member);
-        if (words == nullptr) continue;
-        for (const value::Node& word : words->items()) {
-            constexpr std::string_view flag = "--etcd-servers=";
-            if (!word.text().starts_with(flag)) continue;
-            const std::string& servers = word.text();
-            return servers.find("//127.0.0.1:") != std::string::npos ||
-                   servers.find("//localhost:") != std::string::npos || servers.find("//[::1]:") != std::string::npos;
-        }
-    }
-    return true;
+/// Whether the API server of this manifest asks an etcd on this node. The list of servers may name every member: then
+/// this node has one if kubeadm has given it a member's certificate.
+bool uses_local_etcd(const Place& place, const std::string& text) {
+    const auto servers = manifest_option(text, "--etcd-servers");
+    const auto names = [&](const std::string& host) {
+        return servers.find(fmt::format("//{}:", host)) != std::string::npos;
+    };
+    if (servers.empty() || names("127.0.0.1") || names("localhost") || names("[::1]")) return true;
+    const auto own = manifest_option(text, "--advertise-address");
+    return !own.empty() && (names(own) || names(fmt::format("[{}]", own))) &&
+           place.exists(pki_directory(place) + "/etcd/server.crt");
 }
 
 bool etcd_is_expected(const Place& place, const ManifestSet& set) {
     if (set.find("etcd")->present) return true;
     const Manifest& apiserver = *set.find("kube-apiserver");
-    if (apiserver.whole) return uses_local_etcd(place.read(apiserver.path));
+    if (apiserver.whole) return uses_local_etcd(place, place.read(apiserver.path));
     return place.exists(pki_directory(place) + "/etcd/server.crt");
 }
 

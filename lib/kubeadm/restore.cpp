@@ -90,7 +90,7 @@ StepResult restore_files(const Node& node, const std::string& name) {
             throw Error(Exit::io, "file-changed", fmt::format("{} is not what was written to it", file.path));
         ++written;
         kubelet_changed = kubelet_changed || file.path.starts_with("/var/lib/kubelet/") ||
-                          file.path == "/etc/default/kubelet" ||
+                          file.path == "/etc/default/kubelet" || file.path == "/etc/sysconfig/kubelet" ||
                           file.path.find("/kubelet.service.d/") != std::string::npos;
     }
     const ManifestSet manifests = read_manifests(node.place);

@@ -57,6 +57,9 @@ struct PlacingTrial {
 /// `how` is none; switch-failed (1); those of placing_commands and run_job.
 void require_kubeadm(const Node& node, const Switch& how, const kubernetes::Version& target, StepResult& result);
 
+/// What "[ERROR NAME]: text" lines of kubeadm's preflight name, each once.
+[[nodiscard]] std::vector<std::string> failed_checks(const std::string& output);
+
 struct ControlPlaneOptions {
     kubernetes::Version target;
     bool first = false;               ///< kubeadm upgrade apply, else kubeadm upgrade node
@@ -81,8 +84,11 @@ struct KubeletOptions {
     kubernetes::Version target;
     Switch how;
     std::string ignored_preflight;    ///< checks of kubeadm whose failure is a warning, separated by commas
+    std::string skipped_phases;  ///< of kubeadm upgrade node, separated by commas
+    std::string patches;  ///< directory of kubeadm's patches, "" for none; a worker may lack it: a warning "no-patches"
 };
-/// On a worker `kubeadm upgrade node` runs before the kubelet changes. Errors: manifests-damaged, kubelet-newer (10),
+/// On a worker `kubeadm upgrade node` runs before the kubelet changes. Errors: preflight-failed, manifests-damaged,
+/// kubelet-newer (10),
 /// kubelet-failed (1), kubelet-not-switched (17), job-lost, job-running, kubeadm-running, and those of
 /// placing_commands.
 [[nodiscard]] StepResult switch_kubelet(const Node& node, const KubeletOptions& options);

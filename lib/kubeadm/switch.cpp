@@ -147,13 +147,38 @@ std::vector<std::string> simulated(const std::string& text, std::string_view ver
     return names;
 }
 
+/// Entries of dnf's plugin versionlock that lock a package to a version, as "kubelet-0:1.34.4-150500.1.1.*": dnf knows
+/// no other version of it then.
+Words locks_of(const Place& place, const std::string& package) {
+    Words entries;
+    const auto text = place.read_if_there("/etc/dnf/plugins/versionlock.list").value_or("");
+    for (const std::string_view line : base::split(text, '\n')) {
+        const auto entry = base::trim(line);
+        const bool is_of_package = entry.starts_with(package + "-") && entry.size() > package.size() + 1;
+        if (is_of_package && entry[package.size() + 1] >= '0' && entry[package.size() + 1] <= '9')
+            entries.emplace_back(entry);
+    }
+    return entries;
+}
+
+constexpr std::array<const char*, 5> k_family{"kubeadm", "kubelet", "kubectl", "cri-tools", "kubernetes-cni"};
+
+/// dnf with these words, as if no package of Kubernetes were locked.
+Words dnf_words(const Place& place, Words words) {
+    const bool is_any_locked = std::any_of(k_family.begin(), k_family.end(),
+                                           [&](const char* package) { return !locks_of(place, package).empty(); });
+    words.insert(words.begin(), "dnf");
+    if (is_any_locked) words.insert(words.begin() + 1, "--disableplugin=versionlock");
+    return words;
+}
+
 /// Whether a package source that the node knows has that version. Nothing is downloaded by apt; dnf may refresh its
 /// data.
 bool is_in_sources(const Place& place, const kubernetes::Version& target, const std::string& program) {
     const bool is_apt = !place.find_program("apt-get").empty();
     const Words words = is_apt ? Words{"apt-cache", "madison", program}
-                               : Words{"dnf", "-q", k_with_excluded, "repoquery",
-                                       fmt::format("{}-{}", program, bare(target))};
+                               : dnf_words(place, {"-q", k_with_excluded, "repoquery",
+                                                   fmt::format("{}-{}", program, bare(target))});
     const auto told = ask(place, words);
     if (told.exit_code != 0 || told.signal != 0)
         throw Error(Exit::io, "command-failed",
@@ -189,10 +214,10 @@ void prove_apt(const Node& node, const Words& install, const Words& wanted, cons
                      : fmt::format("a repository holds one minor: set it to {} on this node and run apt-get update",
                                    target.line().text()));
     }
-    const Words allowed{"kubeadm", "kubelet", "kubectl", "cri-tools", "kubernetes-cni"};
     Words unexpected;
     for (const std::string& name : simulated(told.out, "Inst ")) {
-        if (std::find(allowed.begin(), allowed.end(), name) == allowed.end()) unexpected.push_back("installs " + name);
+        if (std::find(k_family.begin(), k_family.end(), name) == k_family.end())
+            unexpected.push_back("installs " + name);
     }
     for (const std::string& name : simulated(told.out, "Remv ")) unexpected.push_back("removes " + name);
     for (const std::string& name : simulated(told.out, "Inst ")) {
@@ -232,7 +257,7 @@ void packages(const Node& node, const kubernetes::Version& target, const Words& 
         return;
     }
     if (!place.find_program("dnf").empty()) {
-        Words install{"dnf", "install", "-y", k_with_excluded};
+        Words install = dnf_words(place, {"install", "-y", k_with_excluded}), locked, obsolete;
         for (const std::string& program : programs) {
             install.push_back(fmt::format("{}-{}", program, bare(target)));
             if (program == "kubectl" || is_installed(place, target, program) || is_in_sources(place, target, program))
@@ -242,7 +267,23 @@ void packages(const Node& node, const kubernetes::Version& target, const Words& 
                 .hint(fmt::format("a repository holds one minor: set it to {} on this node and run dnf makecache",
                                   target.line().text()));
         }
+        // The lock of the new version is there before that of the old one goes.
+        for (const std::string& program : programs) {
+            const auto fresh = fmt::format("{}-{}", program, bare(target));
+            const auto entries = locks_of(place, program);
+            if (!entries.empty()) locked.push_back(fresh);
+            for (const std::string& entry : entries)
+                if (entry.find(fmt::format("{}-", bare(target))) == std::string::npos) obsolete.push_back(entry);
+        }
         add(place, commands, install);
+        const auto change_locks = [&](const char* how, const Words& entries) {
+            if (entries.empty()) return;
+            Words words{"dnf", "versionlock", how};
+            words.insert(words.end(), entries.begin(), entries.end());
+            add(place, commands, std::move(words));
+        };
+        change_locks("add", locked);
+        change_locks("delete", obsolete);
         return;
     }
     throw Error(Exit::not_found, "command-not-found", "expected apt-get or dnf on this node, found neither")

@@ -50,6 +50,7 @@ struct Intent {
     bool evicts_local_data = false;
     bool freezes = true;
     std::string skipped_phases{};  ///< of kubeadm, separated by commas
+    bool has_patches = false;      ///< kubeadm changes what it writes by files on the nodes
 };
 
 /// What the checks are about. The references must outlive it.
@@ -81,8 +82,8 @@ struct CheckInput {
 [[nodiscard]] std::optional<Version> configured_version(const Inventory& inventory);
 /// The tag of etcd's image that it names, "" if it leaves that to kubeadm, or cannot be read.
 [[nodiscard]] std::string configured_etcd(const Inventory& inventory);
-/// Where images are from as kubeadm-config fixes it, "" where it leaves that to kubeadm, or cannot be read. Of etcd and
-/// CoreDNS REPOSITORY:TAG, or what it has of the two.
+/// Where kubeadm takes images from, "" if kubeadm-config cannot be read. Of etcd and CoreDNS REPOSITORY:TAG, or what
+/// kubeadm-config has of the two, "" where it leaves that to kubeadm.
 struct ImageSources {
     std::string repository, etcd, dns;
 };

@@ -180,8 +180,8 @@ Finding etcd_36_floor(const CheckInput& input) {
 
 std::string image_repository(const Node& configuration) {
     auto named = configuration.get_string({"imageRepository"});
-    // kubeadm takes its default for the old one.
-    return named == "k8s.gcr.io" ? "registry.k8s.io" : named;
+    // kubeadm takes its default for none, and for the old one.
+    return named.empty() || named == "k8s.gcr.io" ? "registry.k8s.io" : named;
 }
 
 Finding image_repository_equal(const CheckInput& input) {
@@ -198,8 +198,7 @@ Finding image_repository_equal(const CheckInput& input) {
     if (users.empty()) { return {Outcome::skip, "no Pod of the control plane was found"}; }
     if (users.size() == 1) {
         const auto configuration = cluster_configuration(input);
-        auto named = configuration.root ? image_repository(*configuration.root) : std::string();
-        if (named.empty()) { named = "registry.k8s.io"; }
+        const auto named = configuration.root ? image_repository(*configuration.root) : std::string();
         if (configuration.root && named != users.begin()->first && users.begin()->first != "k8s.gcr.io") {
             return {Outcome::warn,
                     fmt::format("kubeadm-config names {}, the control plane runs images of {}", base::escape(named),
@@ -220,6 +219,24 @@ Finding image_repository_equal(const CheckInput& input) {
     return {Outcome::warn, base::join(parts, "; ")};
 }
 
+/// Why the kubelet of the target does not start on a node with cgroup v1, "" if it does. `map`: kubelet-config, null if
+/// it was not read.
+std::string cgroup_v1_problem(const CheckInput& input, const Node& facts, const Node& map) {
+    const std::string v1 = "cgroup v1";
+    // A flag wins over every file.
+    const auto flag = base::to_lower(kubelet_flag(texts_of(facts, {"kubelet", "arguments"}), "--fail-cgroupv1"));
+    if (!flag.empty()) {
+        return flag == "false" || flag == "f" || flag == "0" ? std::string()
+                                                             : fmt::format("{}, and --fail-cgroupv1 is {}", v1, flag);
+    }
+    const bool is_accepted = flag_of(kubelet_configuration_of(facts), {"failCgroupV1"}) == false;
+    if (map.is_null() || input.intent.has_patches) { return is_accepted ? std::string() : v1; }
+    if (flag_of(coming_kubelet_configuration(facts, map), {"failCgroupV1"}) == false) { return {}; }
+    return is_accepted ? fmt::format("{}, and kubeadm takes failCgroupV1: false away, which is in {} and not in "
+                                     "kubelet-config", v1, base::escape(kubelet_file_of(facts)))
+                       : v1;
+}
+
 Finding cgroup_version(const CheckInput& input) {
     const auto* facts = input.catalogue.facts_of(input.target->line());
     if (facts == nullptr) {
@@ -228,18 +245,17 @@ Finding cgroup_version(const CheckInput& input) {
     if (!facts->needs_cgroup_v2) {
         return {Outcome::ok, fmt::format("{} takes cgroup v1 and v2", facts->minor.text())};
     }
+    const auto configuration = kubelet_config_map(input);
     if (input.nodes != nullptr) {
-        auto on_nodes = each_node(input, "every node has cgroup v2", [&](const std::string&, const Node& node) {
+        const Node map = configuration.root ? *configuration.root : Node();
+        auto on_nodes = each_node(input, "every node has cgroup v2, or a kubelet that takes v1",
+                                  [&](const std::string&, const Node& node) {
             const auto found = text_of(node, {"cgroup"});
-            if (found == "v2" || flag_of(kubelet_configuration_of(node), {"failCgroupV1"}) == false) {
-                return std::string();
-            }
-            return found.empty() ? "its version is unknown: " + unread(node, "cgroup")
-                                 : fmt::format("cgroup {}", base::escape(found));
+            auto problem = found == "v2" ? std::string() : cgroup_v1_problem(input, node, map);
+            return !problem.empty() && found.empty() ? "its version is unknown: " + unread(node, "cgroup") : problem;
         });
         if (on_nodes.outcome != Outcome::skip) { return on_nodes; }
     }
-    const auto configuration = kubelet_config_map(input);
     const Node* fails = configuration.root ? configuration.root->find("failCgroupV1") : nullptr;
     if (fails != nullptr && fails->as_bool() == false) {
         return {Outcome::warn, fmt::format("{} needs cgroup v2; kubelet-config accepts v1 by failCgroupV1: false",

@@ -307,7 +307,9 @@ Finding webhook_deadlock(const CheckInput& input) {
             continue;
         }
         const auto nodes = ready_nodes(input.inventory, webhook.service_ns, webhook.service);
-        if (nodes.size() > 1 || (is_of_writes && !nodes.empty())) { continue; }
+        // Where no Pod has to leave its node, one endpoint is as good as two.
+        const bool is_one_enough = is_of_writes || !input.intent.drains;
+        if (nodes.size() > 1 || (is_one_enough && !nodes.empty())) { continue; }
         if (nodes.contains("")) {
             unknown.push_back(fmt::format("the endpoints of {} name no node", name));
             continue;

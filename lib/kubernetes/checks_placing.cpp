@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "kubernetes/image_name.hpp"
 #include "kubernetes/node_findings.hpp"
 
 namespace kmm::kubernetes {
@@ -37,6 +38,17 @@ std::pair<std::string, std::string> name_and_tag(std::string image) {
     return {image.substr(0, colon), image.substr(colon + 1)};
 }
 
+/// Where kubeadm takes the image of a component from, as "registry/etcd": kubeadm-config says so. Where that was not
+/// read, from where the image that runs, `now`, is.
+std::string source_of(const ImageSources& sources, const std::string& component, const std::string& now) {
+    if (sources.repository.empty()) { return now; }
+    const auto own = component == "etcd" ? sources.etcd : std::string();
+    const auto colon = own.rfind(':'), slash = own.rfind('/');
+    const bool has_tag = colon != std::string::npos && (slash == std::string::npos || colon > slash);
+    const auto repository = has_tag ? own.substr(0, colon) : own;
+    return fmt::format("{}/{}", repository.empty() ? sources.repository : repository, component);
+}
+
 /// Images of the static Pods of a control plane at the target, as kubeadm names them. Why one is not known is appended.
 std::vector<std::string> wanted_images(const CheckInput& input, const std::string& name, const Node& facts,
                                        std::vector<std::string>& unknown) {
@@ -47,12 +59,14 @@ std::vector<std::string> wanted_images(const CheckInput& input, const std::strin
         unknown.push_back(fmt::format("{} ({})", base::escape(name), unread(facts, "manifests")));
         return wanted;
     }
+    const auto sources = configured_images(input.inventory);
     for (const auto& item : manifests->items()) {
         if (flag_of(item, {"expected"}) != true) {
             continue;
         }
         const auto component = item.get_string({"component"});
-        const auto [image, tag] = name_and_tag(text_of(item, {"image"}));
+        const auto [running, tag] = name_and_tag(text_of(item, {"image"}));
+        const auto image = source_of(sources, component, running);
         std::string fresh = input.target->text();
         if (component == "etcd") {
             fresh = configured_etcd(input.inventory);
@@ -75,8 +89,9 @@ std::vector<std::string> wanted_images(const CheckInput& input, const std::strin
 }
 
 bool holds(const Node& images, const std::string& image) {
+    const auto wanted = full_image_name(image);
     return std::any_of(images.items().begin(), images.items().end(),
-                       [&](const Node& one) { return one.text() == image; });
+                       [&](const Node& one) { return full_image_name(one.text()) == wanted; });
 }
 
 Finding images_present(const CheckInput& input) {

@@ -106,28 +106,84 @@ Finding kubelet_static_path(const CheckInput& input) {
     return known_or_skipped(std::move(found), unknown);
 }
 
-/// The kubelet's file is kubelet-config with what belongs to the node in it: members of kubelet-config have the same
-/// value in both.
+/// Whether it says nothing: what is empty or zero is written for members that nobody has set.
+bool is_nothing(const Node& value) {
+    if (value.is_mapping()) {
+        return std::all_of(value.members().begin(), value.members().end(),
+                           [](const auto& each) { return is_nothing(each.value); });
+    }
+    if (value.is_null() || value.is_sequence()) { return value.is_null() || value.items().empty(); }
+    return value.text().empty() || value.text() == "0" || value.text() == "0s";
+}
+
+/// Whether kubeadm gives a kubelet this member although kubelet-config lacks it: as a default, or as what is of the
+/// node itself.
+bool is_from_kubeadm(const std::string& key, const Node& value) {
+    static constexpr std::string_view k_defaults[] = {
+        "apiVersion",         "kind",        "authentication",   "authorization", "clusterDNS",        "clusterDomain",
+        "healthzBindAddress", "healthzPort", "containerRuntimeEndpoint", "resolvConf", "rotateCertificates"};
+    return std::find(std::begin(k_defaults), std::end(k_defaults), key) != std::end(k_defaults) ||
+           (key == "cgroupDriver" && value.text() == "systemd") ||
+           (key == "staticPodPath" && value.text().starts_with("/etc/kubernetes/manifests"));
+}
+
+/// How the file of a kubelet differs from kubelet-config, from which kubeadm writes it again: members of kubelet-config
+/// that have another value there, and others.
+struct Drift {
+    std::vector<std::string> differing, added;
+};
+
+Drift drift_of(const Node& config, const Node& wanted) {
+    Drift drift;
+    for (const auto& member : wanted.members()) {
+        const auto* own = config.find(member.key);
+        // kubeadm gives each node its own runtime endpoint.
+        if (member.key != "containerRuntimeEndpoint" && (own == nullptr || !own->same_value(member.value))) {
+            drift.differing.push_back(base::escape(member.key));
+        }
+    }
+    for (const auto& member : config.members()) {
+        const bool is_wanted = wanted.find(member.key) != nullptr;
+        if (!is_wanted && !is_nothing(member.value) && !is_from_kubeadm(member.key, member.value)) {
+            drift.added.push_back(base::escape(member.key));
+        }
+    }
+    return drift;
+}
+
 Finding config_drift(const CheckInput& input) {
     const auto wanted = kubelet_config_map(input);
     if (!wanted.root) { return {Outcome::skip, wanted.problem.detail}; }
-    return each_node(
+    std::vector<std::string> others, patched;
+    auto found = each_node(
         input, "the configuration of every kubelet is that of kubelet-config",
-        [&](const std::string&, const Node& facts) {
+        [&](const std::string& name, const Node& facts) {
+            if (const auto file = kubelet_file_of(facts); file != k_kubeadm_kubelet_file) {
+                others.push_back(fmt::format("{} ({})", base::escape(name), base::escape(file)));
+                return std::string();
+            }
             const auto* config = facts.find_path({"kubelet", "config"});
             if (config == nullptr || !config->is_mapping()) {
                 return "its configuration is unknown: " + unread(facts, "kubelet.config");
             }
-            std::vector<std::string> differing;
-            for (const auto& member : wanted.root->members()) {
-                const auto* own = config->find(member.key);
-                // kubeadm gives each node its own runtime endpoint.
-                if (member.key != "containerRuntimeEndpoint" && (own == nullptr || !own->same_value(member.value))) {
-                    differing.push_back(base::escape(member.key));
-                }
+            const auto [differing, added] = drift_of(*config, *wanted.root);
+            std::vector<std::string> parts;
+            if (!differing.empty()) { parts.push_back(fmt::format("differs in {}", base::join(differing, ", "))); }
+            if (!added.empty() && input.intent.has_patches) {
+                patched.push_back(fmt::format("{} ({})", base::escape(name), base::join(added, ", ")));
+            } else if (!added.empty()) {
+                parts.push_back(fmt::format("has {}, which kubelet-config has not and kubeadm takes away",
+                                            base::join(added, ", ")));
             }
-            return differing.empty() ? std::string() : fmt::format("differs in {}", base::join(differing, ", "));
+            return base::join(parts, "; ");
         });
+    if (found.outcome == Outcome::ok && !patched.empty()) {
+        return {Outcome::warn, fmt::format("kubelets have what kubelet-config has not: {}", name_some(patched)),
+                "see that the files of --patches (kubeletconfiguration) on the nodes bring it: kubeadm takes it away"};
+    }
+    if (found.outcome != Outcome::ok || others.empty()) { return found; }
+    return {Outcome::warn, fmt::format("kubelets read another file than kubeadm writes: {}", name_some(others)),
+            "what kubelet-config says has no effect there: keep that file up to date by hand"};
 }
 
 Finding ca_available(const CheckInput& input) {

@@ -4,6 +4,19 @@
 #include <algorithm>
 
 namespace kmm::kubernetes {
+namespace {
+
+/// `file`, with what the kubelet reads over it.
+value::Node with_drop_ins(value::Node file, const value::Node& facts) {
+    if (const auto* files = facts.find_path({"kubelet", "dropIns"}); files != nullptr) {
+        for (const auto& each : files->items()) {
+            if (const auto* patch = each.find("config"); patch != nullptr) { merge_over(file, *patch); }
+        }
+    }
+    return file;
+}
+
+}  // namespace
 
 void merge_over(value::Node& base, const value::Node& patch) {
     if (!patch.is_mapping()) {
@@ -24,14 +37,21 @@ void merge_over(value::Node& base, const value::Node& patch) {
 
 value::Node kubelet_configuration_of(const value::Node& facts) {
     const auto* config = facts.find_path({"kubelet", "config"});
-    if (config == nullptr || !config->is_mapping()) { return {}; }
-    auto merged = *config;
-    if (const auto* files = facts.find_path({"kubelet", "dropIns"}); files != nullptr) {
-        for (const auto& file : files->items()) {
-            if (const auto* patch = file.find("config"); patch != nullptr) { merge_over(merged, *patch); }
-        }
+    return config == nullptr || !config->is_mapping() ? value::Node() : with_drop_ins(*config, facts);
+}
+
+std::string kubelet_file_of(const value::Node& facts) {
+    std::vector<std::string> arguments;
+    if (const auto* words = facts.find_path({"kubelet", "arguments"}); words != nullptr) {
+        for (const auto& word : words->items()) { arguments.push_back(word.text()); }
     }
-    return merged;
+    auto file = kubelet_flag(arguments, "--config");
+    return file.empty() ? std::string(k_kubeadm_kubelet_file) : file;
+}
+
+value::Node coming_kubelet_configuration(const value::Node& facts, const value::Node& map) {
+    return kubelet_file_of(facts) == k_kubeadm_kubelet_file ? with_drop_ins(map, facts)
+                                                            : kubelet_configuration_of(facts);
 }
 
 std::string drop_in_with_gate(const value::Node& facts, std::string_view gate) {

@@ -18,6 +18,17 @@ void merge_over(value::Node& base, const value::Node& patch);
 /// if the file was not read.
 [[nodiscard]] value::Node kubelet_configuration_of(const value::Node& facts);
 
+/// The file of a kubelet that kubeadm writes again from ConfigMap kubelet-config at each upgrade.
+inline constexpr std::string_view k_kubeadm_kubelet_file = "/var/lib/kubelet/config.yaml";
+
+/// The configuration file that the kubelet of a node was started with, of its facts; that of kubeadm where they do not
+/// say.
+[[nodiscard]] std::string kubelet_file_of(const value::Node& facts);
+
+/// The configuration that the kubelet of a node has once kubeadm has written its file from `map`, the
+/// KubeletConfiguration of kubelet-config. A kubelet that reads another file keeps what is in there.
+[[nodiscard]] value::Node coming_kubelet_configuration(const value::Node& facts, const value::Node& map);
+
 /// The last file of kubelet.dropIns that has the feature gate, "" if none has.
 [[nodiscard]] std::string drop_in_with_gate(const value::Node& facts, std::string_view gate);
 

@@ -239,7 +239,7 @@ class Restored(EtcdCase):
                          r"kmm-upgrade resume goes on to the target; or .*--restore-etcd, once the kubelets .* back")
         said = self.must(*ABORT, exit_code=10)
         self.assertIn(f"kubelet-newer", said)
-        self.assertIn(f"cp1 runs {TARGET}, cp2 runs {TARGET}, cp3 runs {TARGET}, w1 runs {TARGET}", said)
+        self.assertIn(", ".join(f"{name} runs {TARGET} ({FROM} before)" for name in ("cp1", "cp2", "cp3", "w1")), said)
         self.assertIn(f"kmm-worker kubernetes kubelet --target {FROM} --switch binaries", said)
         self.assertEqual(self.data(), {name: f"as it was on {name}" for name in self.server.names})
         # What the hint says helps.

@@ -65,6 +65,11 @@ class Between(Case):
         self.must("delete")
         self.assertRegex(self.must("versions", *self.options), rf"{TARGET} +False +unavailable\n")
 
+    def test_the_second_run_began_where_the_way_did(self):
+        self.must("resume", "--until", "upgraded-first-master", exit_code=11)
+        self.assertRegex(self.must("show", "--stx"),
+                         rf"\| from_version +\| {FROM} +\|\n\| to_version +\| {TARGET} +\|\n")
+
     def test_the_same_command_goes_on(self):
         self.must(*START, *self.options, "--or-resume")
         self.require_complete()

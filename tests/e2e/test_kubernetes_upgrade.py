@@ -211,7 +211,10 @@ class Steered(Case):
         self.assertEqual(fleet.kubelet("cp2"), TARGET)
         (fleet.nodes / "faults").unlink()
         self.must("skip", "w1", "--reason", "broken")
+        self.assertNotIn("once it can take part", self.must("show"))
         self.must("resume", exit_code=12)
+        self.assertIn(f"once it can take part: kmm-upgrade start kubernetes {TARGET} --ignore-checks versions-uniform\n",
+                      self.must("show"))
         self.assertEqual((fleet.kubelet("w1"), self.run_states()[-1]), (FROM, "upgrade-complete"))
         self.assertNotIn("unschedulable: true", fleet.object("nodes/w1"))
         # Started again it is about what is left, which a person has to know of.
@@ -219,6 +222,25 @@ class Steered(Case):
         self.assertIn("versions-uniform", self.must(*START, exit_code=10))
         self.must(*START, "--ignore-checks", "versions-uniform")
         self.require_complete()
+
+    def test_options_of_kubeadm_go_along_to_every_node(self):
+        fleet, directory = self.fleet, "/etc/kubernetes/patches"
+        for node in fleet.names():
+            (fleet.nodes / node / directory[1:]).mkdir(parents=True)
+        # kubeadm upgrade node refuses phases that only upgrade apply has.
+        self.must(*START, "--patches", directory, "--skip-phases", "bootstrap-token,addon,kubelet-config")
+        self.require_complete()
+        self.assertIn(f"kubeadm upgrade apply {TARGET} --yes --skip-phases=bootstrap-token,addon,kubelet-config "
+                      f"--patches={directory}", fleet.log("cp1"))
+        for node, phases in (("cp2", "addon,kubelet-config"), ("w1", "kubelet-config")):
+            self.assertIn(f"kubeadm upgrade node --skip-phases={phases} --patches={directory}", fleet.log(node))
+
+    def test_a_worker_without_patches(self):
+        fleet, directory = self.fleet, "/etc/kubernetes/patches"
+        for node in ("cp1", "cp2"):
+            (fleet.nodes / node / directory[1:]).mkdir(parents=True)
+        self.assertIn(f"no-patches: {directory} is not on this node", self.must(*START, "--patches", directory))
+        self.assertIn("kubeadm upgrade node", fleet.log("w1"))
 
     def test_a_worker_that_has_left(self):
         self.must(*START, "--until", "upgraded-second-master", exit_code=11)
@@ -300,6 +322,17 @@ class Patched(Case):
         shown = self.must("abort", "--rollback", "current")
         self.assertNotIn(TARGET, kubelet.read_text())
         self.assertIn("kubelet v1.35.3 is running", shown)
+
+    def test_checks_of_kubeadm_are_passed_over_on_the_way_back_too(self):
+        fleet = self.fleet
+        fleet.behave("w1", preflight=["SystemVerification"])
+        shown = self.must("start", "kubernetes", TARGET, *self.options, "--until", "upgraded-kubelets", exit_code=11)
+        self.assertIn("kubeadm refused to upgrade: SystemVerification", shown)
+        self.assertIn("kmm-upgrade retry w1 --ignore-preflight-errors NAMES", shown)
+        self.must("retry", "w1", "--ignore-preflight-errors", "SystemVerification", exit_code=11)
+        self.assertEqual(fleet.kubelet("w1"), TARGET)
+        self.must("abort", "--rollback", "all")
+        self.assertEqual((fleet.kubelet("w1"), self.run_states()[-1]), ("v1.35.3", "upgrade-aborted"))
 
     def test_workers_go_back_before_control_planes(self):
         fleet = self.fleet

@@ -309,10 +309,46 @@ void Machine::install(const std::vector<std::string>& words, bool simulates) con
     }
 }
 
+/// dnf with its plugin versionlock: no other version of what is locked is known.
+void Machine::dnf(const std::vector<std::string>& words) const {
+    const fs::path list = root_ / "etc/dnf/plugins/versionlock.list";
+    const bool heeds_locks = std::find(words.begin(), words.end(), "--disableplugin=versionlock") == words.end();
+    std::vector<std::string> locks;
+    if (fs::exists(list)) {
+        std::istringstream lines(read_text(list));
+        for (std::string line; std::getline(lines, line);) locks.push_back(line);
+    }
+    const bool is_lock = words.size() > 1 && words[0] == "versionlock";
+    for (const auto& word : words) {
+        const auto dash = word.rfind('-');
+        if (is_lock && words[1] == "delete") std::erase(locks, word);
+        if (dash == std::string::npos || word.starts_with('-') || !word.ends_with(".4")) continue;
+        const auto package = word.substr(0, dash), version = word.substr(dash + 1);
+        if (is_lock) {
+            if (words[1] == "add") locks.push_back(package + "-0:" + version + "-150500.1.1.*");
+            continue;
+        }
+        const bool is_locked = heeds_locks && std::any_of(locks.begin(), locks.end(), [&](const auto& lock) {
+            return lock.starts_with(package + "-0:") && !lock.starts_with(package + "-0:" + version);
+        });
+        if (is_locked) continue;
+        if (std::find(words.begin(), words.end(), "repoquery") != words.end())
+            std::cout << word << "-150500.1.1.noarch\n";
+        else
+            write_text(root_ / "usr/bin" / package, "#!/bin/sh\n# " + package + " v" + version + "\nexit 1\n", 0755);
+    }
+    if (is_lock) {
+        std::string text;
+        for (const auto& lock : locks) text += lock + "\n";
+        write_text(list, text);
+    }
+}
+
 int Machine::run(const std::string& name, const std::string& version, const std::vector<std::string>& words) {
     const std::string line = name + " " + join(words);
     const bool simulates = std::find(words.begin(), words.end(), "-s") != words.end();
     const bool asks = name == "crictl" || name == "kubelet" || name == "apt-cache" || simulates ||
+                      (name == "dnf" && line.find(" repoquery ") != std::string::npos) ||
                       line.starts_with("kubeadm version") || line.starts_with("kubeadm config images list") ||
                       line.starts_with("kubeadm upgrade diff") ||
                       line.starts_with("kubeadm upgrade apply phase preflight");
@@ -359,6 +395,7 @@ int Machine::run(const std::string& name, const std::string& version, const std:
     if (name == "kubeadm") result = kubeadm(version, words);
     if (name == "systemctl" && words.front() == "restart" && !is_set("stale")) restart_kubelet();
     if (name == "apt-get") install(words, simulates);
+    if (name == "dnf") dnf(words);
     if (!asks) follow();
     return result;
 }

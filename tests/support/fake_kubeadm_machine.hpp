@@ -77,6 +77,7 @@ private:
     void upgrade_addons(const std::string& version) const;
     int kubeadm(const std::string& version, const std::vector<std::string>& words) const;
     void install(const std::vector<std::string>& words, bool simulates) const;
+    void dnf(const std::vector<std::string>& words) const;
     void follow_pod(const std::string& component) const;
     /// crictl ps, inspect, logs and pull: fake_kubelet.cpp.
     int crictl(const std::vector<std::string>& words) const;

@@ -328,11 +328,19 @@ std::vector<cli::Verb> verbs_kubernetes() {
             k_job_words,
         {{"kmm-worker kubernetes kubelet --target v1.35.4 --switch packages", "with apt-get or dnf"},
          {"kmm-worker kubernetes kubelet --target v1.35.4 --switch binaries", "from /usr/local/kubernetes/1.35.4"}},
-        std::vector<cli::Option>{target_option(), ignore_option()} + switch_options()));
+        std::vector<cli::Option>{
+            target_option(), ignore_option(),
+            cli::option("skip-phases", "NAMES", "of a worker: phases of kubeadm upgrade node to leave out"),
+            cli::option("patches", "DIR", "of a worker: directory of kubeadm's patches, if this node has it")} +
+            switch_options()));
     verbs.back().run = [](const cli::Args& args, cli::Context& context) {
         const Here here(args, context);
         const kubeadm::KubeletOptions options{target_of(args), switch_of(args),
-                                              args.get("ignore-preflight-errors").value_or("")};
+                                              args.get("ignore-preflight-errors").value_or(""),
+                                              args.get("skip-phases").value_or(""),
+                                              args.get("patches").value_or("")};
+        if (!options.patches.empty() && here.node.place.exists(options.patches))
+            require_patches(here, options.patches);
         if (options.how.way == kubeadm::Switch::Way::none) {
             throw Error(Exit::usage, "missing-option", "expected --switch packages, binaries or command")
                 .hint("it says how the kubelet gets onto the node");

@@ -296,6 +296,8 @@ constexpr auto k_codes = std::to_array<CodeRow>({
      "free memory on the node"},
     {"no-module-support", Exit::checks_failed, "the kernel was built without loadable modules",
      "boot a kernel with CONFIG_MODULES=y"},
+    {"no-patches", std::nullopt, "this worker lacks the directory of kubeadm's patches: it is upgraded without them",
+     "if they are for its kubelet: copy the directory there, then kubeadm upgrade node --patches DIR"},
     {"no-permission", Exit::no_permission, "this process may not load modules", "run as root; in a Pod add SYS_MODULE"},
     {"no-platform", Exit::not_found, "the image has no manifest for this architecture", "build it for this platform"},
     {"no-record", std::nullopt, "what the load changed could not be written down", "unload will not put it back"},

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -141,6 +142,7 @@ EtcdRestorePlan EtcdRestorer::look(const Deadline& deadline) {
     EtcdRestorePlan plan;
     plan.id = "run-" + recorder_.header().lineage.substr(0, 8);
     std::vector<std::string> newer, members;
+    std::set<std::string> before;  // what the newer kubelets ran
     const auto run = recorder_.run();
     const auto subject = upgrade::kubernetes::subject_of(run);
     const bool has_kubelets = !subject.kubelet.empty();
@@ -149,8 +151,11 @@ EtcdRestorePlan EtcdRestorer::look(const Deadline& deadline) {
         // An API server must never be older than a kubelet.
         if (has_kubelets && !node.from_version.empty() && node.current_version != node.from_version) {
             const auto runs = kubelet_now(node, deadline);
-            if (runs != node.from_version)
-                newer.push_back(fmt::format("{} runs {}", node.name, runs.empty() ? "an unknown version" : runs));
+            if (runs != node.from_version) {
+                newer.push_back(fmt::format("{} runs {} ({} before)", node.name,
+                                            runs.empty() ? "an unknown version" : runs, node.from_version));
+                before.insert(node.from_version);
+            }
         }
         if (!node.is_control_plane) continue;
         if (node.backup.empty())
@@ -164,7 +169,7 @@ EtcdRestorePlan EtcdRestorer::look(const Deadline& deadline) {
                     fmt::format("kubelets would be newer than their API servers: {}", base::join(newer, ", ")))
             .hint(fmt::format("kmm-upgrade resume goes on to the target; or bring these kubelets back first, on each "
                               "node: kmm-worker kubernetes kubelet --target {} --switch {}; then this command again",
-                              recorder_.header().from_version,
+                              before.size() == 1 ? *before.begin() : "VERSION",
                               subject.way.empty() ? "packages|binaries|command" : subject.way));
     if (plan.members.empty()) throw bug("a Kubernetes upgrade without a control plane");
     const auto& best = *std::max_element(plan.members.begin(), plan.members.end(),

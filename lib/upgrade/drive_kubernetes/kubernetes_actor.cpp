@@ -36,6 +36,28 @@ bool is_by_api_alone(const std::string& step) {
     return step == k_step_cordon || step == k_step_drain || step == k_step_uncordon;
 }
 
+/// What `kubeadm upgrade node` knows of phases of `kubeadm upgrade apply`, with commas between: it refuses others. Of a
+/// worker what does something there.
+std::string phases_of_node(const std::string& phases, bool is_control_plane) {
+    std::vector<std::string> known;
+    for (const auto phase : base::split(phases, ',')) {
+        const auto name = base::trim(phase);
+        const bool is_known = is_control_plane
+                                  ? !name.starts_with("upload-config") && name != "bootstrap-token"
+                                  : name == "preflight" || name == "kubelet-config" || name == "post-upgrade";
+        if (is_known) known.emplace_back(name);
+    }
+    return base::join(known, ",");
+}
+
+/// What to do about a kubeadm that has refused to begin on node `name`.
+void hint_at_preflight(Error& error, const std::string& name) {
+    if (error.code() == "preflight-failed")
+        error.hint(fmt::format("correct it on the node, then kmm-upgrade retry {}; or pass over it: kmm-upgrade "
+                               "retry {} --ignore-preflight-errors NAMES",
+                               name, name));
+}
+
 std::string message_of(const value::Node& document) {
     const auto message = document.get_string({"message"});
     return document.get_string({"outcome"}) == "already" ? "nothing to do: " + message : message;
@@ -85,6 +107,26 @@ std::vector<std::string> KubernetesActor::with_switch(std::vector<std::string> w
     words.insert(words.end(), {"--switch", subject_.way});
     if (!subject_.directory.empty()) words.insert(words.end(), {"--from", subject_.directory});
     if (!subject_.command.empty()) words.insert(words.end(), {"--command", subject_.command});
+    return words;
+}
+
+std::vector<std::string> KubernetesActor::kubeadm_options(const std::string& name) const {
+    std::vector<std::string> options;
+    const auto& given = subject_.worker_options;
+    for (std::size_t at = 0; at + 1 < given.size(); at += 2) {
+        auto value = given[at + 1];
+        if (given[at] == "--skip-phases" && !is_first(name)) value = phases_of_node(value, is_control_plane(name));
+        if (!value.empty()) options.insert(options.end(), {given[at], value});
+    }
+    return options;
+}
+
+std::vector<std::string> KubernetesActor::kubelet_words(const std::string& name, const Version& version) const {
+    std::vector<std::string> words{"kubelet", "--target", version.text()};
+    if (is_control_plane(name)) return words;
+    // On a worker kubeadm writes the kubelet's configuration in this step, and remembers neither patches nor phases.
+    const auto options = kubeadm_options(name);
+    words.insert(words.end(), options.begin(), options.end());
     return words;
 }
 
@@ -252,7 +294,8 @@ Done KubernetesActor::control_plane(const std::string& name, const NodeSight& se
                    [&] { return configuration_problem(view_.about(name), target); });
     std::vector<std::string> words{"control-plane", "--target", target.text()};
     if (first) words.emplace_back("--first");
-    words.insert(words.end(), subject_.worker_options.begin(), subject_.worker_options.end());
+    const auto options = kubeadm_options(name);
+    words.insert(words.end(), options.begin(), options.end());
     words = with_kubeadm(std::move(words));
     value::Node document;
     const auto step = [&] { return agent_.step(name, words, deadline, {}, await_again); };
@@ -269,10 +312,7 @@ Done KubernetesActor::control_plane(const std::string& name, const NodeSight& se
     try {
         document = step_twice();
     } catch (Error& error) {
-        if (error.code() == "preflight-failed")
-            error.hint(fmt::format("correct it on the node, then kmm-upgrade retry {}; or pass over it: kmm-upgrade "
-                                   "retry {} --ignore-preflight-errors NAMES",
-                                   name, name));
+        hint_at_preflight(error, name);
         // A kubeadm that was killed leaves a gap: kubeadm itself must not run again before it is closed.
         if (error.code() != "manifests-damaged") throw;
         repair_manifests(name, agent_.facts(name, deadline), deadline);
@@ -325,7 +365,13 @@ Done KubernetesActor::kubelet(const std::string& name, const NodeSight& seen, co
                 return !found.empty() && !found.front().unschedulable;
             },
             deadline);
-    const auto document = agent_.step(name, with_kubeadm({"kubelet", "--target", target.text()}), deadline);
+    value::Node document;
+    try {
+        document = agent_.step(name, with_kubeadm(kubelet_words(name, target)), deadline);
+    } catch (Error& error) {
+        hint_at_preflight(error, name);
+        throw;
+    }
     prove_kubelet(name, target, document.get_string({"outcome"}) != "already", deadline);
     return done_as_seen(name, message_of(document), deadline);
 }

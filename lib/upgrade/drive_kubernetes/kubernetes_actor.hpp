@@ -120,6 +120,11 @@ private:
     [[nodiscard]] std::vector<std::string> with_kubeadm(std::vector<std::string> words) const;
     /// `words` of the worker's command line with --switch and what belongs to it.
     [[nodiscard]] std::vector<std::string> with_switch(std::vector<std::string> words) const;
+    /// Options of kubeadm that the person gave, as they are for this node.
+    [[nodiscard]] std::vector<std::string> kubeadm_options(const std::string& name) const;
+    /// The worker's command line that switches the kubelet of a node, without the options of with_switch.
+    [[nodiscard]] std::vector<std::string> kubelet_words(const std::string& name,
+                                                         const kubernetes::Version& version) const;
     /// What a step that went well has done: what the node says of itself now.
     [[nodiscard]] Done done_as_seen(const std::string& name, std::string message, const Deadline& deadline);
     /// What runs there, as facts: currentVersion, currentKnown, controlPlane, bootID.

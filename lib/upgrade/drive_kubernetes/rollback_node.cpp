@@ -149,7 +149,7 @@ void KubernetesActor::bring_back_other_kubelets(const std::string& name, const V
         if (!has_other_kubelet(await_job(other.name, read_sight(std::move(*reply.value)), deadline), *before)) continue;
         tell(other.name, fmt::format("its kubelet goes back before the API server of {}", name));
         static_cast<void>(
-            agent_.step(other.name, with_switch({"kubelet", "--target", before->text()}), deadline));
+            agent_.step(other.name, with_kubeadm(kubelet_words(other.name, *before)), deadline));
         prove_kubelet(other.name, *before, true, deadline);
     }
 }
@@ -184,7 +184,7 @@ Done KubernetesActor::roll_back(const std::string& name, const NodeSight& found,
     const bool is_kubelet_switched = !subject_.kubelet.empty() && before && has_other_kubelet(seen, *before);
     if (is_kubelet_switched) {
         // Its kubelet first: it must never be newer than its API server.
-        say(agent_.step(name, with_switch({"kubelet", "--target", before->text()}), deadline));
+        say(agent_.step(name, with_kubeadm(kubelet_words(name, *before)), deadline));
         prove_kubelet(name, *before, true, deadline);
     }
     const auto control_plane = Version::parse(node.from_control_plane);

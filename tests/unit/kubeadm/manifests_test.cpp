@@ -6,6 +6,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include <fmt/format.h>
+
 #include "base/error.hpp"
 #include "kubeadm/steps.hpp"
 #include "place.hpp"
@@ -122,6 +124,19 @@ TEST_SUITE("kubeadm::unit") {
                            std::string(", command: [kube-apiserver, '--etcd-servers=") + servers + "']"));
             CHECK(read_manifests(made.place()).problems().empty() == !expected);
         }
+        const auto with = [&](const char* words) {
+            made.write("/etc/kubernetes/manifests/kube-apiserver.yaml",
+                       pod("kube-apiserver", "r/a:v1.34.4", fmt::format(", command: [kube-apiserver, {}]", words)));
+            return read_manifests(made.place()).problems();
+        };
+        CHECK(with("--etcd-servers, 'https://10.0.0.9:2379'").empty());
+        CHECK(with("--etcd-servers, 'https://127.0.0.1:2379'") == "etcd missing");
+        // A list of all members, as it is written for a balanced etcd.
+        const auto* all = "--advertise-address=fd00::1, '--etcd-servers=https://[fd00::1]:2379,https://[fd00::2]:2379'";
+        CHECK(with(all).empty());
+        made.write("/etc/kubernetes/pki/etcd/server.crt", "");
+        CHECK(with(all) == "etcd missing");
+        CHECK(with("--advertise-address=fd00::1, '--etcd-servers=https://[fd00::3]:2379'").empty());
     }
 
     TEST_CASE("a copy beside the manifests is a stray, a hidden or another file is not") {

@@ -25,7 +25,7 @@ value::Node yaml(const std::string& text) {
 /// What a node says where everything is fine; `member` 1 leads.
 std::string facts_of(const std::string& name, int member) {
     std::string text = "node: " + name + R"(
-kubelet: {healthy: true, problem: '', arguments: [kubelet, --config=/x, --pod-infra-container-image=p], ownFlags: [], config: {kind: KubeletConfiguration, staticPodPath: /etc/kubernetes/manifests/, cgroupDriver: systemd}}
+kubelet: {healthy: true, problem: '', arguments: [kubelet, --v=2, --pod-infra-container-image=p], ownFlags: [], config: {kind: KubeletConfiguration, staticPodPath: /etc/kubernetes/manifests/, cgroupDriver: systemd}}
 cgroup: v2
 rebootRequired: false
 packages: {installed: [kubectl, kubelet], held: [kubelet]}
@@ -55,13 +55,14 @@ etcd: {memberID: 'M', leaderID: '1', listenClientURLs: ['https://127.0.0.1:2379'
 using Changes = std::map<std::string, std::pair<std::string, std::string>>;  // node: text that is replaced, and by what
 
 std::map<std::string, CheckResult> node_results(const Changes& changes = {}, const char* target = "v1.35.4",
-                                                const char* way = "", const std::string& more = "") {
+                                                const char* way = "", const std::string& more = "",
+                                                const std::string& kubelet_map = "", bool has_patches = false) {
     const auto inventory = inventory_of(control_plane("a", "v1.34.4") + control_plane("b", "v1.34.4") +
                                                control_plane("c", "v1.34.4") + worker("w", "v1.34.4") + R"(---
 {kind: Pod, apiVersion: v1, metadata: {name: web, namespace: prod}, spec: {nodeName: w}}
 ---
-{kind: ConfigMap, apiVersion: v1, metadata: {name: kubelet-config, namespace: kube-system}, data: {kubelet: "kind: KubeletConfiguration\ncgroupDriver: systemd\ncontainerRuntimeEndpoint: x\n"}}
-)" + more);
+{kind: ConfigMap, apiVersion: v1, metadata: {name: kubelet-config, namespace: kube-system}, data: {kubelet: "kind: KubeletConfiguration\ncgroupDriver: systemd\ncontainerRuntimeEndpoint: x\n)" +
+                                        kubelet_map + "\"}}\n" + more);
     const auto seen = observe(inventory);
     NodeAnswers answers;
     int member = 0;
@@ -80,6 +81,7 @@ std::map<std::string, CheckResult> node_results(const Changes& changes = {}, con
     input.nodes = &answers;
     input.now = 1767312000;
     input.way = way;
+    input.intent.has_patches = has_patches;
     for (auto& result : run_checks(input, {})) results.emplace(result.id, std::move(result));
     return results;
 }
@@ -162,9 +164,9 @@ TEST_CASE("what services of nodes say trips their checks") {
           "w: does not answer");
     trips("kubelet-static-path", {{"a", {"/etc/kubernetes/manifests/", "/srv"}}}, "a: staticPodPath is '/srv'");
     // A flag wins over the file.
-    trips("kubelet-static-path", {{"a", {"--config=/x", "--config=/x, --pod-manifest-path=/srv"}}},
+    trips("kubelet-static-path", {{"a", {"--v=2", "--v=2, --pod-manifest-path=/srv"}}},
           "a: --pod-manifest-path is '/srv'");
-    trips("kubelet-static-path", {{"a", {"arguments: [kubelet, --config=/x, --pod-infra-container-image=p]", "x: 1"}}},
+    trips("kubelet-static-path", {{"a", {"arguments: [kubelet, --v=2, --pod-infra-container-image=p]", "x: 1"}}},
           "not known: flags of a (unknown)", Outcome::skip);
     CHECK(node_results({{"a",
                          {"--pod-infra-container-image=p], ownFlags: [], config: {kind: KubeletConfiguration, "
@@ -174,6 +176,27 @@ TEST_CASE("what services of nodes say trips their checks") {
               .at("kubelet-static-path")
               .outcome == Outcome::ok);
     trips("config-drift", {{"w", {"cgroupDriver: systemd", "cgroupDriver: cgroupfs"}}}, "w: differs in cgroupDriver");
+    // What only the file of the node has is lost when kubeadm writes it again.
+    trips("config-drift",
+          {{"w", {"cgroupDriver: systemd", "cgroupDriver: systemd, maxPods: 250, systemReserved: {cpu: 1}"}}},
+          "w: has maxPods, systemReserved, which kubelet-config has not and kubeadm takes away");
+    trips("config-drift", {{"w", {"cgroupDriver: systemd", "serializeImagePulls: false"}}},
+          "w: differs in cgroupDriver; has serializeImagePulls, which kubelet-config has not and kubeadm takes away");
+    CHECK(node_results({{"w",
+                         {"cgroupDriver: systemd",
+                          "cgroupDriver: systemd, memorySwap: {}, logging: {options: {json: {infoBufferSize: '0'}}}, "
+                          "imageMinimumGCAge: 0s, evictionHard: null, resolvConf: /run/resolv.conf, clusterDNS: "
+                          "[10.96.0.10], authentication: {anonymous: {enabled: false}}"}}})
+              .at("config-drift")
+              .outcome == Outcome::ok);
+    const auto patched = node_results({{"w", {"cgroupDriver: systemd", "cgroupDriver: systemd, maxPods: 250"}}},
+                                      "v1.35.4", "", "", "", true);
+    CHECK(patched.at("config-drift").outcome == Outcome::warn);
+    CHECK(patched.at("config-drift").detail == "kubelets have what kubelet-config has not: w (maxPods)");
+    // kubespray's kubelets read a file of their own.
+    trips("config-drift",
+          {{"w", {"--v=2", "--config, /etc/kubernetes/kubelet-config.yaml"}}},
+          "kubelets read another file than kubeadm writes: w (/etc/kubernetes/kubelet-config.yaml)", Outcome::warn);
     const auto certificate = [](const std::string& until, const std::string& time) {
         return Changes{{"a", {"time: '2026-01-02T00:00:00Z'\ncertificates: [{file: a.crt, problem: '', notAfter: "
                               "'2026-12-02T00:00:00Z'}]",
@@ -209,24 +232,20 @@ TEST_CASE("what services of nodes say trips their checks") {
           "the clock of this machine is at least 8759h59m59s behind that of every node", Outcome::warn);
     trips("clock-skew", all("2026-01-01T23:00:00Z"),
           "the clock of this machine is at least 59m59s ahead of that of every node", Outcome::warn);
-    trips("cgroup-version", {{"w", {"cgroup: v2", "cgroup: v1"}}}, "w: cgroup v1");
-    CHECK(node_results({{"w", {"cgroupDriver: systemd", "cgroupDriver: systemd, failCgroupV1: false"}}})
-              .at("cgroup-version")
-              .outcome == Outcome::ok);
     trips("reboot-daemons", {{"w", {"rebootRequired: false", "rebootRequired: true"}}},
           "w: /run/reboot-required is there: something may reboot it");
     // In one word of its command line, as KUBELET_EXTRA_ARGS gives it.
-    trips("removed-kubelet-flags", {{"w", {"--config=/x", "'--feature-gates=A=true, PodIndexLabel=true'"}}},
+    trips("removed-kubelet-flags", {{"w", {"--v=2", "'--feature-gates=A=true, PodIndexLabel=true'"}}},
           "w: feature gate PodIndexLabel (gone in v1.35)");
-    trips("removed-kubelet-flags", {{"w", {"--config=/x", "--feature-gates=PodIndexLabel=true"}}},
+    trips("removed-kubelet-flags", {{"w", {"--v=2", "--feature-gates=PodIndexLabel=true"}}},
           "w: feature gate PodIndexLabel (gone in v1.35)");
     // What the nodes say of the configuration is without what a kubelet reads over it.
-    trips("removed-kubelet-flags", {{"w", {"--config=/x", "--config-dir=/etc/kubelet.d"}}},
+    trips("removed-kubelet-flags", {{"w", {"--v=2", "--config-dir=/etc/kubelet.d"}}},
           "none was found, but not all is read: w has --config-dir /etc/kubelet.d", Outcome::warn);
     const auto drop_in = [](const std::string& text) {
         return Changes{{"w",
-                        {"--config=/x, --pod-infra-container-image=p], ownFlags: [],",
-                         "--config=/x, --config-dir, /etc/kubelet.d], ownFlags: [], dropIns: [{file: "
+                        {"--v=2, --pod-infra-container-image=p], ownFlags: [],",
+                         "--v=2, --config-dir, /etc/kubelet.d], ownFlags: [], dropIns: [{file: "
                          "/etc/kubelet.d/1.conf, config: {featureGates: {A: true, B: true}}}, {file: "
                          "/etc/kubelet.d/2.conf, config: " +
                              text + "}],"}}};
@@ -243,6 +262,37 @@ TEST_CASE("what services of nodes say trips their checks") {
     trips("removed-kubelet-flags", {{"w", {"ownFlags: []", "ownFlags: ['--feature-gates=PodIndexLabel=true']"}}},
           "no kubelet runs with it, but its files name what is gone: w: feature gate PodIndexLabel (gone in v1.35)",
           Outcome::warn);
+}
+
+TEST_CASE("cgroup v1 is taken by a kubelet that still says so when kubeadm has written its file again") {
+    const auto with = [&](const std::string& arguments, const std::string& more, const std::string& config,
+                          const std::string& map = "") {
+        auto results = node_results(
+            {{"w",
+              {"kubelet: {healthy: true, problem: '', arguments: [kubelet, --v=2, "
+               "--pod-infra-container-image=p], ownFlags: [], config: {kind: KubeletConfiguration, staticPodPath: "
+               "/etc/kubernetes/manifests/, cgroupDriver: systemd}}\ncgroup: v2",
+               "kubelet: {arguments: [" + arguments + "], " + more + " config: {" + config + "}}\ncgroup: v1"}}},
+            "v1.35.4", "", "", map);
+        return results.at("cgroup-version");
+    };
+    const auto fine = [](const CheckResult& result) { return result.outcome == Outcome::ok; };
+    CHECK(with("", "", "kind: X").detail == "w: cgroup v1");
+    CHECK(fine(with("", "", "kind: X", "failCgroupV1: false\\n")));
+    const auto lost = with("", "", "failCgroupV1: false");
+    CHECK(lost.outcome == Outcome::fail);
+    CHECK(lost.detail == "w: cgroup v1, and kubeadm takes failCgroupV1: false away, which is in "
+                         "/var/lib/kubelet/config.yaml and not in kubelet-config");
+    // What kubeadm does not write stays.
+    CHECK(fine(with("--config, /etc/kubernetes/kubelet-config.yaml", "", "failCgroupV1: false")));
+    CHECK_FALSE(fine(with("--config, /etc/kubernetes/kubelet-config.yaml", "", "kind: X", "failCgroupV1: false\\n")));
+    CHECK(fine(with("", "dropIns: [{file: a, config: {failCgroupV1: false}}],", "kind: X")));
+    const auto* over = "dropIns: [{file: a, config: {failCgroupV1: true}}],";
+    CHECK_FALSE(fine(with("", over, "kind: X", "failCgroupV1: false\\n")));
+    // A flag wins over every file.
+    CHECK(fine(with("--fail-cgroupv1=false", "", "kind: X")));
+    CHECK(with("--fail-cgroupv1=true", "", "failCgroupV1: false", "failCgroupV1: false\\n").detail ==
+          "w: cgroup v1, and --fail-cgroupv1 is true");
 }
 
 TEST_CASE("space on nodes: for images wherever they are, for copies of etcd's data as large as it is") {
@@ -265,15 +315,28 @@ TEST_CASE("what an upgrade would find on nodes trips its checks") {
     CHECK(node_results({{"b", {"image: 'r/etcd:3.6.5-0'", "image: 'r/etcd:3.6.7-0'"}}}).at("images-present").outcome ==
           Outcome::ok);
     // kubeadm-config may fix which one it brings.
-    const auto fixed = [](const std::string& tag) {
+    const auto fixed = [](const std::string& tag, const std::string& repository = "r", const std::string& own = "") {
         return "---\n{kind: ConfigMap, apiVersion: v1, metadata: {name: kubeadm-config, namespace: kube-system}, data: "
-               "{ClusterConfiguration: 'kind: ClusterConfiguration\n\n  etcd: {local: {imageTag: " +
-               tag + "}}'}}\n";
+               "{ClusterConfiguration: 'kind: ClusterConfiguration\n\n  imageRepository: " + repository +
+               "\n\n  etcd: {local: {" + (own.empty() ? "" : "imageRepository: " + own + ", ") + "imageTag: " + tag +
+               "}}'}}\n";
     };
     CHECK(node_results({}, "v1.35.4", "", fixed("3.6.6-0")).at("images-present").outcome == Outcome::ok);
     CHECK(node_results({}, "v1.35.4", "", fixed("3.6.9-0")).at("images-present").detail ==
           "a: lacks r/etcd:3.6.9-0, b: lacks r/etcd:3.6.9-0, c: lacks r/etcd:3.6.9-0");
     CHECK(node_results({}, "v1.35.4", "", fixed("3.6.5-0")).at("images-present").outcome == Outcome::ok);
+    // It says from where they come, too, whatever runs.
+    CHECK(node_results({}, "v1.35.4", "", fixed("3.6.5-0", "mirror:5000/k8s")).at("images-present").detail ==
+          "a: lacks mirror:5000/k8s/kube-apiserver:v1.35.4, b: lacks mirror:5000/k8s/kube-apiserver:v1.35.4, c: lacks "
+          "mirror:5000/k8s/kube-apiserver:v1.35.4");
+    CHECK(node_results({{"a", {"'r/etcd:3.6.6-0'", "'mirror:5000/etcd:3.6.6-0'"}}}, "v1.35.4", "",
+                       fixed("3.6.6-0", "r", "mirror:5000"))
+              .at("images-present")
+              .detail == "b: lacks mirror:5000/etcd:3.6.6-0, c: lacks mirror:5000/etcd:3.6.6-0");
+    // A runtime calls it by its registry.
+    CHECK(node_results({{"a", {"'r/kube-apiserver:v1.35.4'", "'docker.io/r/kube-apiserver:v1.35.4'"}}})
+              .at("images-present")
+              .outcome == Outcome::ok);
     trips("images-present", {{"b", {"image: 'r/kube-apiserver:v1.34.4'", "image: 'r/kube-apiserver'"}}},
           "not known: b (the image of kube-apiserver)", Outcome::skip);
     trips("images-present",

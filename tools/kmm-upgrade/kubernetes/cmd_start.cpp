@@ -182,7 +182,8 @@ Exit run_start_kubernetes(const cli::Args& args, cli::Context& context) {
         inventory, seen, catalogue, target, is_dump ? nullptr : &answers, call.clock().now_unix()};
     input.way = request.subject.way;
     input.intent = {request.options.drain, request.options.drain_unmanaged, request.options.drain_local_data,
-                    !request.subject.freeze.empty(), args.get("skip-phases").value_or("")};
+                    !request.subject.freeze.empty(), args.get("skip-phases").value_or(""),
+                    args.get("patches").has_value()};
     prerequisites.put_into(input);
     const auto checked = require_checks(call, input, request.subject.ignored_checks, {}, "nothing was changed");
     call.note(fmt::format("{} checks: none fails, {} could not be made: kmm-upgrade check kubernetes {} names them",

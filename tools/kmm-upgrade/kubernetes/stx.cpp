@@ -6,6 +6,7 @@
 
 #include "base/text.hpp"
 #include "cli/text.hpp"
+#include "kubernetes/version.hpp"
 #include "upgrade/engine/replay.hpp"
 #include "upgrade/kubernetes/subject.hpp"
 
@@ -65,6 +66,21 @@ std::string state_of(const upgrade::Run& run) {
     return control_planes > 1 ? "upgraded-second-master" : "upgraded-first-master";
 }
 
+/// The seed has one version from which the whole way began: of those that are known, the farthest from the target.
+std::string from_of(const upgrade::Run& run) {
+    using kubernetes::Version;
+    std::vector<Version> known;
+    const auto add = [&](std::string_view text) {
+        if (const auto version = Version::parse(text)) known.push_back(*version);
+    };
+    for (const auto text : base::split(run.from_version, ',')) add(text);
+    for (const auto& node : run.nodes) add(upgrade::kubernetes::read(node).kept_kubelet);
+    const auto target = Version::parse(upgrade::kubernetes::subject_of(run).target);
+    if (known.empty() || !target) return run.from_version;
+    const auto [lowest, highest] = std::minmax_element(known.begin(), known.end());
+    return (*highest > *target ? *highest : *lowest).text();
+}
+
 }  // namespace
 
 std::string framed(const std::vector<std::string>& headers, const std::vector<std::vector<std::string>>& rows) {
@@ -90,7 +106,7 @@ std::string framed_upgrade(const upgrade::Run& run) {
     const auto step = is_failed ? run.state.substr(0, run.state.size() - k_failed.size()) : std::string();
     std::vector<std::vector<std::string>> rows{
         {"uuid", run.lineage},
-        {"from_version", run.from_version},
+        {"from_version", from_of(run)},
         {"to_version", upgrade::kubernetes::subject_of(run).target},
         {"state", is_failed ? "upgrade-failed" : state_of(run)},
         {"created_at", run.created},

@@ -73,7 +73,11 @@ std::vector<Line> lines_of(const upgrade::Run& run, const std::optional<record::
     if (!words.follows.empty() && !run.rollback) lines.push_back({"follows", base::join(words.follows, ", "), ""});
     for (const auto& [reason, names] : left_out_by_reason(run))
         lines.push_back({"left out", listed(names) + ": " + reason, ""});
-    if (!run.left_out.empty() && !run.rollback) lines.push_back({"hint", left_out_hint(run), ""});
+    // Where a way goes on, the next run takes skipped nodes along.
+    const bool is_left_behind = !words.again_for_left_out.empty() && run.state == upgrade::k_run_complete &&
+                                !upgrade::is_followed(run) && upgrade::count(run).skipped > 0;
+    if ((!run.left_out.empty() || is_left_behind) && !run.rollback)
+        lines.push_back({"hint", left_out_hint(run), ""});
     for (const auto& [key, text] : words.notes) lines.push_back({key, text, ""});
     if (!run.until.empty() && !upgrade::is_final_run_state(run.state) && run.pause_reason != upgrade::k_pause_until)
         lines.push_back({"until", run.until, "the upgrade stops there"});
