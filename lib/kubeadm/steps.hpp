@@ -84,13 +84,13 @@ struct KubeletOptions {
     kubernetes::Version target;
     Switch how;
     std::string ignored_preflight;    ///< checks of kubeadm whose failure is a warning, separated by commas
-    std::string skipped_phases;  ///< of kubeadm upgrade node, separated by commas
-    std::string patches;  ///< directory of kubeadm's patches, "" for none; a worker may lack it: a warning "no-patches"
+    std::string skipped_phases;       ///< of kubeadm upgrade node, separated by commas
+    /// Directory of kubeadm's patches, "" for none; a worker may lack it: a warning "no-patches".
+    std::string patches;
 };
 /// On a worker `kubeadm upgrade node` runs before the kubelet changes. Errors: preflight-failed, manifests-damaged,
-/// kubelet-newer (10),
-/// kubelet-failed (1), kubelet-not-switched (17), job-lost, job-running, kubeadm-running, and those of
-/// placing_commands.
+/// kubelet-newer (10), kubelet-failed (1), kubelet-not-switched (17), job-lost, job-running, kubeadm-running, and those
+/// of placing_commands.
 [[nodiscard]] StepResult switch_kubelet(const Node& node, const KubeletOptions& options);
 
 /// Copies manifests, certificates, kubeconfigs and files of the kubelet below k_state_directory/backups/NAME, each with
