@@ -57,6 +57,25 @@ std::vector<std::string> firmware_before(const HostPaths& host, const std::strin
     return found;
 }
 
+std::vector<std::string> firmware_instead(const HostPaths& host, const std::vector<FirmwareFile>& installed) {
+    std::vector<std::string> found;
+    std::set<std::string> names;
+    for (const auto& file : installed) names.insert(file.name);
+    const auto directories = firmware_directories(host, node_facts(host).kernel);
+    for (const auto& file : installed) {
+        const std::size_t dot = file.name.rfind('.');
+        const std::string plain = file.name.substr(0, dot);
+        if (dot == std::string::npos || (!file.name.ends_with(".xz") && !file.name.ends_with(".zst"))) continue;
+        if (names.contains(plain)) continue;  // the image has both
+        const auto first = std::find_if(directories.begin(), directories.end(), [&](const std::string& directory) {
+            std::error_code error;
+            return fs::is_regular_file(through_links(host, directory + "/" + plain), error);
+        });
+        if (first != directories.end()) found.push_back(on_host(host, *first + "/" + plain));
+    }
+    return found;
+}
+
 namespace {
 
 /// True for a name with wildcards, which tools that build an initrd expand; the kernel never asks for it.

@@ -128,5 +128,9 @@ void add_finding(Diagnostics& findings, Severity severity, std::string code, std
 /// before has them with other bytes; as paths of the host.
 [[nodiscard]] std::vector<std::string> firmware_before(const HostPaths& host, const std::string& to,
                                                        const std::vector<FirmwareFile>& installed);
+/// Files that it reads instead of compressed ones of `installed`, wherever it searches: it asks for the name without
+/// .xz and .zst first. As paths of the host; a name that `installed` has in both forms is left out.
+[[nodiscard]] std::vector<std::string> firmware_instead(const HostPaths& host,
+                                                        const std::vector<FirmwareFile>& installed);
 
 }  // namespace kmm::kmod

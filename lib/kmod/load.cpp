@@ -176,6 +176,11 @@ private:
             report_.warnings.push_back(fmt::format(
                 "firmware-shadowed: the kernel reads {}, which has other bytes, instead of the image's file in {}",
                 base::escape(path), base::escape(firmware_target_)));
+        for (const auto& path : firmware_instead(machine_.host, installed))
+            report_.warnings.push_back(
+                fmt::format("firmware-shadowed: the kernel reads {}, which needs no decompression, instead of the "
+                            "image's file in {}",
+                            base::escape(path), base::escape(firmware_target_)));
     }
 
     std::vector<FirmwareFile> installed_firmware() {

@@ -86,12 +86,29 @@ trust::Requirements ImagePolicy::of(const std::string& reference) const {
         requirements = of_policy(*policy_, reference);
         trust::load_keys(requirements, read_key);
     }
-    if (!keys_.empty()) {
-        trust::Requirements more = trust::signed_with(keys_);
-        requirements.insert(requirements.end(), std::make_move_iterator(more.begin()),
-                            std::make_move_iterator(more.end()));
-    }
+    add_keys(requirements);
     return requirements;
+}
+
+trust::Requirements ImagePolicy::of_store(const std::string& transport) const {
+    trust::Requirements requirements;
+    if (policy_) {
+        requirements = trust::requirements_for(*policy_, transport, {});
+        if (const auto store = policy_->transports.find(transport); store != policy_->transports.end()) {
+            for (const auto& [scope, list] : store->second) {
+                if (!scope.empty()) requirements.insert(requirements.end(), list.begin(), list.end());
+            }
+        }
+    }
+    add_keys(requirements);
+    return requirements;
+}
+
+void ImagePolicy::add_keys(trust::Requirements& requirements) const {
+    if (keys_.empty()) return;
+    trust::Requirements more = trust::signed_with(keys_);
+    requirements.insert(requirements.end(), std::make_move_iterator(more.begin()),
+                        std::make_move_iterator(more.end()));
 }
 
 }  // namespace kmm::registry

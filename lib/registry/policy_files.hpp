@@ -26,9 +26,15 @@ public:
     /// by one of the keys. Empty without a policy and keys. Reads the keys of the policy that apply. Errors: as the
     /// constructor; data "bad-reference".
     [[nodiscard]] trust::Requirements of(const std::string& reference) const;
+    /// What an image that a container runtime has built and keeps must meet, under the name that policies have for its
+    /// store: "containers-storage" or "docker-daemon". Which scope is meant is not known, so all that the store has
+    /// count, and the default unless it has "". Such images carry no signatures: keys of the policy are not read.
+    [[nodiscard]] trust::Requirements of_store(const std::string& transport) const;
 
 private:
     ImagePolicy() = default;
+    /// A signature by one of the keys, if there are any.
+    void add_keys(trust::Requirements& requirements) const;
 
     std::optional<trust::Policy> policy_;
     std::vector<trust::PublicKey> keys_;

@@ -18,7 +18,10 @@
 #include "kmod/kernel_log.hpp"
 #include "kmod/loader.hpp"
 #include "kmod/steps.hpp"
+#include "registry/policy_files.hpp"
+#include "registry/signatures.hpp"
 #include "sys/clock.hpp"
+#include "sys/directory.hpp"
 #include "sys/process.hpp"
 #include "sys/signals.hpp"
 
@@ -95,6 +98,7 @@ public:
     WorkerResult load() {
         WorkerResult result = start("run load");
         require_running_kernel();
+        require_allowed();
         require_capability(host_, "load");
         const std::uint64_t taint_before = kmod::taint_bits(host_);
         for (const auto& module : config_.modules) {
@@ -120,6 +124,7 @@ public:
     /// In reverse order: KVC's own unloads in load order, which fails for modules that need each other.
     WorkerResult unload() {
         WorkerResult result = start("run unload");
+        refuse_unload_policy();
         require_capability(host_, "unload");
         for (auto it = config_.modules.rbegin(); it != config_.modules.rend(); ++it) {
             try {
@@ -143,6 +148,7 @@ public:
 
     WorkerResult reload() {
         require_running_kernel();  // before anything is unloaded that could not be loaded again
+        require_allowed();
         (void)build();  // a build that fails leaves the old modules as they are
         const WorkerResult gone = unload();
         WorkerResult result;
@@ -165,6 +171,7 @@ public:
                         "wrapper needs a container runtime, and KMOD_CONTAINER_IMAGE goes without one")
                 .hint("set KMOD_CONTAINER_BUILD_CONTEXT instead");
         }
+        require_allowed();
         Words words{config_.runtime, "run", "-i", "--rm", k_local_only, "--privileged", image_};
         const auto arguments = args_.positionals("ARG");
         if (arguments.empty())
@@ -195,6 +202,35 @@ private:
         result.node = node_;
         result.image = config_.image.empty() ? image_ : config_.image;
         return result;
+    }
+
+    /// Whoever requires signatures must not get a container run as root that was asked for none. Errors: as
+    /// registry::require_trust.
+    void require_allowed() const {
+        if (!config_.image.empty()) return;  // the pull asks
+        const bool is_docker = sys::name_of(config_.runtime) == "docker";
+        const std::string store = is_docker ? "docker-daemon" : "containers-storage";
+        const bool keys = !args_.all("signature-key").empty();
+        registry::PullRequest request;
+        request.requirements =
+            registry::ImagePolicy(args_.get("policy").value_or(""), args_.all("signature-key")).of_store(store);
+        std::vector<std::string> none;
+        try {
+            registry::require_trust(nullptr, request, none);
+        } catch (Error& error) {
+            const std::string allow = keys ? "" : fmt::format(", or let the policy accept the transport {}", store);
+            throw error.detail("image", image_ + ", built here, which nothing has signed")
+                .hint("name a signed image in KMOD_CONTAINER_IMAGE" + allow);
+        }
+    }
+
+    /// --policy is that of signatures here; of the verb unload it is also another name of --unload-policy.
+    void refuse_unload_policy() const {
+        const std::string given = args_.get("policy").value_or("");
+        if (given != "always" && given != "if-idle" && given != "never") return;
+        throw Error(Exit::usage, "bad-value",
+                    fmt::format("--policy: expected the file of a signature policy, found '{}'", given))
+            .hint("--unload-policy " + given);
     }
 
     void require_running_kernel() const {

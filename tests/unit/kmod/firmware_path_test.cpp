@@ -200,4 +200,28 @@ TEST_CASE("a file that the kernel reads instead is found behind links, too") {
     CHECK(kmod::firmware_before(rig.host.paths, directory.path, installed).empty());
 }
 
+TEST_CASE("a file without compression is read instead of a compressed one, in every directory") {
+    FirmwareRig rig;
+    rig.set_path("");
+    put(rig.image_firmware + "/acme/fw.bin.xz", "of the image");
+    put(rig.image_firmware + "/other.zst", "of the image");
+    put(rig.image_firmware + "/no.gz", "of the image");
+    const std::string to = rig.host.directory.path() + "/lib/firmware";
+    std::filesystem::create_directories(to + "/acme");
+    put(to + "/no", "of the host");
+    const auto installed = kmod::install_firmware(rig.image_firmware, to, "demo");
+    CHECK(kmod::firmware_instead(rig.host.paths, installed).empty());
+
+    put(to + "/acme/fw.bin", "of the host");
+    CHECK(kmod::firmware_instead(rig.host.paths, installed) == std::vector<std::string>{to + "/acme/fw.bin"});
+    std::filesystem::create_directories(to + "/updates");
+    put(to + "/updates/other", "of the host");
+    CHECK(kmod::firmware_instead(rig.host.paths, installed) ==
+          std::vector<std::string>{to + "/acme/fw.bin", to + "/updates/other"});
+
+    put(rig.image_firmware + "/acme/fw.bin", "of the image, too");
+    const auto both = kmod::install_firmware(rig.image_firmware, to, "demo");
+    CHECK(kmod::firmware_instead(rig.host.paths, both) == std::vector<std::string>{to + "/updates/other"});
+}
+
 }  // TEST_SUITE
