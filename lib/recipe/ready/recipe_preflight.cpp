@@ -65,6 +65,7 @@ struct Rendering {
     std::vector<decide::DriverContainer> current;     ///< the same on kernels that run now
     std::string objects;                              ///< as text, for the hash
     bool runs_already = false;                        ///< every node has that kernel: nothing changes
+    bool selects_none = false;
     Diagnostics warnings;                             ///< of the rendering
     std::optional<Error> fault;
 };
@@ -166,10 +167,10 @@ private:
         empty.kernel = one.kernel;
         empty.checked = "recipe";
         if (one.fault || one.containers.empty()) {
-            empty.reason = one.runs_already ? "kernel-runs" : "no-driver-container";
-            if (one.fault && one.fault->code() == "no-kernels") {
-                empty.reason = "no-nodes-selected";
-            } else if (one.fault) {
+            empty.reason = one.runs_already   ? "kernel-runs"
+                           : one.selects_none ? "no-nodes-selected"
+                                              : "no-driver-container";
+            if (one.fault) {
                 fail(empty, one.fault->code(), one.fault->message(), one.fault->position().value_or(Position{}),
                      one.fault->hint());
                 if (!one.fault->position()) { empty.findings.back().position.reset(); }
@@ -268,6 +269,27 @@ private:
     }
 };
 
+void add_nodes(rp::Facts& facts, const std::vector<api::Node>& nodes) {
+    for (const auto& node : nodes) {
+        if (node.kernel_version.empty()) { continue; }
+        const auto taints = kmm::plan::lasting_taints(node.taints);
+        const bool kept_away = std::any_of(taints.begin(), taints.end(), [](const api::Taint& taint) {
+            return taint.effect == "NoSchedule" || taint.effect == "NoExecute";
+        });
+        rp::KernelFacts one{node.kernel_version, node.os_image, {}, std::nullopt};
+        for (const auto& [key, text] : node.meta.labels) { one.labels[key] = text; }
+        (kept_away ? facts.left_out : facts.kernels).push_back(std::move(one));
+    }
+}
+
+/// Other faults than that it selects none are those of its rendering.
+bool selects_nodes(const rp::Facts& facts, const rp::SpecialResource& resource) {
+    try {
+        static_cast<void>(rp::select_kernels(facts, resource, false));
+    } catch (const Error& error) { return error.code() != "no-kernels"; }
+    return true;
+}
+
 }  // namespace
 
 std::string image_architecture(const std::string& kernel) {
@@ -340,20 +362,19 @@ std::vector<std::string> RecipePreflight::asked_kernels() const {
 
 std::vector<RecipeVerdict> RecipePreflight::judge(const std::vector<std::string>& kernels,
                                                   const std::map<std::string, const kernel::Interface*>& interfaces,
-                                                  const std::vector<api::Node>& nodes, cli::Context& context) {
-    if (facts_.kernels.empty()) {
-        for (const auto& node : nodes) {
-            const auto taints = kmm::plan::lasting_taints(node.taints);
-            const bool kept_away = std::any_of(taints.begin(), taints.end(), [](const api::Taint& taint) {
-                return taint.effect == "NoSchedule" || taint.effect == "NoExecute";
-            });
-            if (node.kernel_version.empty() || kept_away) { continue; }
-            rp::KernelFacts one{node.kernel_version, node.os_image, {}, std::nullopt};
-            for (const auto& [key, text] : node.meta.labels) { one.labels[key] = text; }
-            facts_.kernels.push_back(std::move(one));
-        }
+                                                  const std::vector<api::Node>& nodes, cli::Context& context,
+                                                  const std::vector<api::Node>& others) {
+    rp::Facts unchanged, without_taint;
+    if (facts_.kernels.empty() && facts_.left_out.empty()) {
+        add_nodes(facts_, nodes);
         rp::add_release_toolkits(facts_);
+        unchanged = without_taint = facts_;
+        unchanged.kernels.clear();
+        add_nodes(unchanged, others);
+        unchanged.left_out.clear();
+        without_taint.left_out.clear();
     }
+    const bool has_nodes = !facts_.kernels.empty() || !facts_.left_out.empty();
     std::map<std::string, std::vector<decide::DriverContainer>> current;
     const auto render = [&](const std::string& name, const rp::Facts& facts) {
         return render_named(args_, documents_, facts, {name}, true);
@@ -365,7 +386,13 @@ std::vector<RecipeVerdict> RecipePreflight::judge(const std::vector<std::string>
         for (const auto& name : order) {
             const auto* resource = rp::find_resource(documents_.resources, name);
             if (resource == nullptr || resource->management != rp::Management::managed) { continue; }
-            Rendering one{name, kernel, {}, {}, "", false, {}, std::nullopt};
+            Rendering one{name, kernel, {}, {}, "", false, false, {}, std::nullopt};
+            const bool is_elsewhere = selects_nodes(unchanged, *resource) && !selects_nodes(without_taint, *resource);
+            one.selects_none = is_elsewhere || (has_nodes && !selects_nodes(facts_, *resource));
+            if (one.selects_none) {
+                renderings.push_back(std::move(one));
+                continue;
+            }
             try {
                 const auto now = rp::select_kernels(facts_, *resource, false).all;
                 one.runs_already = now.size() == 1 && now.front().kernel == kernel;

@@ -52,10 +52,12 @@ public:
     /// where there are none; those of ChartPlaces and of the client.
     void complete(kube::Client* client);
     /// All verdicts: by kernel, then as resources are applied. Registries are asked with --check-images, and for
-    /// kernels with an interface. Without kernels in the facts, those of `nodes` count.
+    /// kernels with an interface. Without nodes in the facts, `nodes` count; `others` are the nodes of the cluster that
+    /// keep their kernel: a resource that selects one of them has no node with a taint.
     [[nodiscard]] std::vector<RecipeVerdict> judge(const std::vector<std::string>& kernels,
                                                    const std::map<std::string, const kernel::Interface*>& interfaces,
-                                                   const std::vector<api::Node>& nodes, cli::Context& context);
+                                                   const std::vector<api::Node>& nodes, cli::Context& context,
+                                                   const std::vector<api::Node>& others = {});
 
 private:
     const cli::Args& args_;

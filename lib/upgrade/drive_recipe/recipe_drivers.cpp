@@ -27,33 +27,93 @@ kube::Key key_of_driver(const ReleaseObject& driver) {
     return {object.get_string({"metadata", "namespace"}), object.get_string({"metadata", "name"})};
 }
 
+std::vector<std::string> images_of(const ReleaseObject& one) {
+    std::vector<std::string> images;
+    for (const auto* list : {"initContainers", "containers"}) {
+        const auto* containers = one.object.find_path({"spec", "template", "spec", list});
+        for (const auto& container : containers == nullptr ? std::span<const Node>() : containers->items())
+            images.push_back(container.get_string({"image"}));
+    }
+    return images;
+}
+
 /// Whether an image of the object has the kernel in its name, as a tag has it: without '+'.
 bool names_kernel(const ReleaseObject& one, const std::string& kernel) {
     auto in_tag = kernel;
     std::replace(in_tag.begin(), in_tag.end(), '+', '_');
-    for (const auto* list : {"containers", "initContainers"}) {
-        const auto* containers = one.object.find_path({"spec", "template", "spec", list});
-        for (const auto& container : containers == nullptr ? std::span<const Node>() : containers->items()) {
-            const auto image = container.get_string({"image"});
-            if (image.find(kernel) != std::string::npos || image.find(in_tag) != std::string::npos) return true;
-        }
-    }
-    return false;
+    const auto images = images_of(one);
+    return std::any_of(images.begin(), images.end(), [&](const std::string& image) {
+        return image.find(kernel) != std::string::npos || image.find(in_tag) != std::string::npos;
+    });
 }
 
-/// The kernel that a DaemonSet is made for without being the copy for it: its image names it. "" for none.
-std::string kernel_of_image(const Release& release, const ReleaseObject& one) {
+/// The kernel that the node selector of a DaemonSet names without its being the copy for it, "" for none.
+std::string kernel_of_selector(const ReleaseObject& one) {
+    if (!one.kernel.empty()) return "";
+    const auto* selector = one.object.find_path({"spec", "template", "spec", "nodeSelector"});
+    const auto* label = selector == nullptr ? nullptr : selector->find(k_kernel_label);
+    return label == nullptr ? "" : std::string(label->text());
+}
+
+/// A kernel as a label of a node has it: without '+'.
+bool is_label_of(const std::string& label, std::string kernel) {
+    if (label == kernel) return true;
+    std::replace(kernel.begin(), kernel.end(), '+', '_');
+    return label == kernel || label == kernel.substr(0, kernel.find_last_not_of("._-") + 1);
+}
+
+/// The kernel that a DaemonSet is made for without being the copy for it: its image or its node selector names it. ""
+/// for none.
+std::string kernel_made_for(const Release& release, const ReleaseObject& one) {
     if (!one.kernel.empty() || one.object.get_string({"kind"}) != "DaemonSet") return "";
     const auto found = std::find_if(release.kernels.begin(), release.kernels.end(),
                                     [&](const std::string& kernel) { return names_kernel(one, kernel); });
-    return found == release.kernels.end() ? "" : *found;
+    if (found != release.kernels.end()) return *found;
+    return is_driver(one) ? kernel_of_selector(one) : "";
+}
+
+bool is_made_for(const ReleaseObject& one, const std::string& kernel) {
+    const auto selected = kernel_of_selector(one);
+    return selected.empty() ? names_kernel(one, kernel) : is_label_of(selected, kernel);
+}
+
+void replace_all(std::string& text, const std::string& from, std::string_view to) {
+    if (from.empty()) return;
+    for (auto place = text.find(from); place != std::string::npos; place = text.find(from, place + to.size()))
+        text.replace(place, from.size(), to);
+}
+
+/// The images of a DaemonSet with a mark in place of the kernel.
+std::vector<std::string> images_without(const ReleaseObject& one, const std::string& kernel) {
+    auto in_tag = kernel;
+    std::replace(in_tag.begin(), in_tag.end(), '+', '_');
+    auto images = images_of(one);
+    for (auto& image : images)
+        for (const auto& text : {kernel, in_tag}) replace_all(image, text, "KERNEL");
+    return images;
+}
+
+/// What the chart wrote for `kernel` as it wrote `one` for another: the images differ in the kernel alone. nullptr for
+/// none.
+const ReleaseObject* counterpart(const Release& release, const ReleaseObject& one, const std::string& kernel) {
+    if (is_made_for(one, kernel)) return &one;
+    const auto images = images_without(one, kernel_made_for(release, one));
+    const ReleaseObject* found = nullptr;
+    const auto look = [&](const ReleaseObject& other) {
+        const bool is_other = other.kernel.empty() && other.object.get_string({"kind"}) == "DaemonSet" &&
+                              is_made_for(other, kernel) && images_without(other, kernel) == images;
+        if (is_other) found = &other;
+    };
+    for (const auto& state : release.states) std::for_each(state.objects.begin(), state.objects.end(), look);
+    std::for_each(release.kept.begin(), release.kept.end(), look);
+    return found;
 }
 
 void each_driver(std::span<const Release> deployed,
                  const std::function<void(const Release&, const ReleaseObject&)>& visit) {
     for (const auto& release : deployed) {
         const auto look = [&](const ReleaseObject& one) {
-            if (is_driver(one) || !kernel_of_image(release, one).empty()) visit(release, one);
+            if (is_driver(one) || !kernel_made_for(release, one).empty()) visit(release, one);
         };
         for (const auto& state : release.states) std::for_each(state.objects.begin(), state.objects.end(), look);
         std::for_each(release.kept.begin(), release.kept.end(), look);
@@ -77,7 +137,9 @@ Node labels_node(const api::Labels& labels) {
 
 /// In a kernel that the driver is for. A node whose label of the kernel is not there yet counts as selected.
 bool is_selected(const ReleaseObject& driver, const api::Node& node) {
+    const auto selected = kernel_of_selector(driver);
     return (driver.kernel.empty() || driver.kernel == node.kernel_version) &&
+           (selected.empty() || is_label_of(selected, node.kernel_version)) &&
            selects(driver.object, labels_node(node.meta.labels), Label::any_kernel);
 }
 
@@ -102,10 +164,11 @@ Diagnostics missing_copies(std::span<const Release> deployed, std::span<const ap
     std::set<std::string> ready;  // drivers that have a copy for `kernel`, or need none
     std::set<std::string> made_for_one;  // without being a copy
     each_driver(deployed, [&](const Release& release, const ReleaseObject& one) {
-        const auto of_image = kernel_of_image(release, one);
-        if (of_image.empty() ? one.kernel.empty() || one.kernel == kernel : names_kernel(one, kernel))
+        const auto made_for = kernel_made_for(release, one);
+        if (made_for.empty() ? one.kernel.empty() || one.kernel == kernel
+                             : counterpart(release, one, kernel) != nullptr)
             ready.insert(driver_name(one));
-        else if (!of_image.empty()) made_for_one.insert(driver_name(one));
+        else if (!made_for.empty()) made_for_one.insert(driver_name(one));
     });
     std::map<std::string, std::pair<const Release*, std::set<std::string>>> missing;  // by driver: for which nodes
     each_driver(deployed, [&](const Release& release, const ReleaseObject& one) {
@@ -130,7 +193,7 @@ Diagnostics missing_copies(std::span<const Release> deployed, std::span<const ap
         finding.hint =
             fmt::format("{}roll that copy out first: kmm-upgrade start recipe {} --next-kernel {}",
                         made_for_one.contains(name)
-                            ? "its image is made for one kernel: annotate it with "
+                            ? "it is made for one kernel: annotate it with "
                               "specialresource.openshift.io/kernel-affine: \"true\", and "
                             : "",
                         release->recipe, kernel);
@@ -184,7 +247,11 @@ std::string RecipeDrivers::problem(const std::string& node, const std::string& k
     each_driver(releases, [&](const Release& release, const ReleaseObject& one) {
         if (driver_name(one) != driver) return;
         of = &release;
-        if (one.kernel.empty() || one.kernel == kernel) copy = &one;
+        const auto* other = kernel_made_for(release, one).empty() ? nullptr : counterpart(release, one, kernel);
+        const auto selected = kernel_of_selector(one);
+        if (other != nullptr) copy = other;
+        else if (one.kernel == kernel || (one.kernel.empty() && (selected.empty() || is_label_of(selected, kernel))))
+            copy = &one;
     });
     if (of == nullptr) return "";
     if (copy == nullptr)

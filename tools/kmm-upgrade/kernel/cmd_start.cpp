@@ -116,7 +116,10 @@ void run_recipe_preflight(Access& access, recipe::ready::RecipePreflight& recipe
     auto* server = access.cluster.opened().server;
     recipes.complete(server == nullptr ? nullptr : &server->client());
     if (!recipes.any()) return;
-    made.recipes = recipes.judge({run.to_version}, interfaces, nodes_of(snapshot.objects, run), access.call.context());
+    auto others = snapshot.objects.nodes;
+    std::erase_if(others, [&](const api::Node& node) { return run.find(node.meta.name) != nullptr; });
+    made.recipes =
+        recipes.judge({run.to_version}, interfaces, nodes_of(snapshot.objects, run), access.call.context(), others);
 }
 
 /// What speaks against the kernel, once for each Module and recipe; nothing if drivers are ready for it.

@@ -132,7 +132,7 @@ TEST_SUITE("recipe_drivers") {
                   "driver demo/p of recipe demo has no copy for kernel 6.1.0-2-amd64, and node node-a would come back "
                   "without it");
             CHECK(findings[0].hint ==
-                  "its image is made for one kernel: annotate it with specialresource.openshift.io/kernel-affine: "
+                  "it is made for one kernel: annotate it with specialresource.openshift.io/kernel-affine: "
                   "\"true\", and roll that copy out first: kmm-upgrade start recipe demo --next-kernel 6.1.0-2-amd64");
             CHECK(missing_copies(deployed, nodes, k_old).empty());
             CHECK(selected_drivers(deployed, nodes[0]) == std::vector<std::string>{"demo/p"});
@@ -141,6 +141,34 @@ TEST_SUITE("recipe_drivers") {
         other.object = copy_of("p", "", "", "tool:1").object;
         other.object.set("metadata", json("{name: p, namespace: demo}"));
         CHECK(selected_drivers(std::vector{release_of({other})}, node_of("node-a", k_old, {{"gpu", "yes"}})).empty());
+    }
+
+    TEST_CASE("a chart that has a DaemonSet for each kernel has its copies") {
+        const auto written = [](const std::string& name, const std::string& kernel, const std::string& image) {
+            auto one = copy_of(name, kernel, "", image);
+            one.kernel.clear();  // the chart wrote the kernel into it
+            return one;
+        };
+        const auto of_old = written("p-1", k_old, "driver:1-" + k_old);
+        const auto of_new = written("p-2", k_new, "driver:1-" + k_new);
+        const std::vector<api::Node> nodes{node_of("node-a", k_old, {{"gpu", "yes"}, {k_kernel_key, k_old}})};
+        CHECK(missing_copies(std::vector{release_of({of_old, of_new})}, nodes, k_new).empty());
+        CHECK(selected_drivers(std::vector{release_of({of_old, of_new})}, nodes[0]) ==
+              std::vector<std::string>{"demo/p-1"});
+        const auto other = written("p-2", k_new, "tool:1-" + k_new);
+        CHECK(missing_copies(std::vector{release_of({of_old, other})}, nodes, k_new).size() == 1);
+        // Its image has all kernels, the DaemonSet one.
+        const auto of_one = written("q-1", k_old, "driver:1"), of_next = written("q-2", k_new, "driver:1");
+        CHECK(missing_copies(std::vector{release_of({of_one})}, nodes, k_new).size() == 1);
+        CHECK(missing_copies(std::vector{release_of({of_one, of_next})}, nodes, k_new).empty());
+        RecipeScene scene({of_old, of_new, of_one});
+        CHECK(scene.serving("node-a") == std::vector<std::string>{"demo/p-1", "demo/q-1"});
+        scene.boot("node-a", k_new, true);
+        CHECK(scene.problem("node-a", k_new, "demo/p-1") == "");
+        CHECK(scene.problem("node-a", k_new, "demo/q-1") ==
+              "driver demo/q-1 of recipe demo has no copy for kernel 6.1.0-2-amd64");
+        scene.api.objects.erase("pods/demo/p-2-node-a");
+        CHECK(scene.problem("node-a", k_new, "demo/p-1") == "DaemonSet demo/p-2 has no Pod on node node-a");
     }
 
     TEST_CASE("copies of releases before count, too") {
