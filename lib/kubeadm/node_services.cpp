@@ -101,7 +101,10 @@ bool is_excluded_from_dnf(const Place& place) {
     for (const auto& name : place.list("/etc/yum.repos.d"))
         if (name.ends_with(".repo")) files.push_back("/etc/yum.repos.d/" + name);
     return std::any_of(files.begin(), files.end(), [&](const auto& file) { return any_line(file, excludes); }) ||
-           any_line("/etc/dnf/plugins/versionlock.list", [](auto line) { return line.starts_with("kubelet-"); });
+           any_line("/etc/dnf/plugins/versionlock.list", [](auto line) { return line.starts_with("kubelet-"); }) ||
+           any_line("/etc/dnf/versionlock.toml", [](auto line) {
+               return line.starts_with("name") && line.find("\"kubelet\"") != std::string_view::npos;
+           });
 }
 
 }  // namespace

@@ -42,8 +42,8 @@ struct PlacingTrial {
     bool was_tried = false;          ///< how it would end is known: `code` "" means that nothing is in the way
     std::string code, problem;       ///< of the Error of placing_commands
 };
-/// apt-get simulates it; what dnf would do is not known. Errors: those of placing_commands that say nothing of this
-/// program; io "command-failed" if the package sources cannot be asked.
+/// apt-get simulates it; what dnf would do is not known, but for locks of dnf 5. Errors: those of placing_commands that
+/// say nothing of this program; io "command-failed" if the package sources cannot be asked.
 [[nodiscard]] PlacingTrial try_placing(const Node& node, const Switch& how, const kubernetes::Version& target,
                                        const std::string& program);
 

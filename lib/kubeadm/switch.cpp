@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fcntl.h>
+#include <fnmatch.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,6 +16,7 @@
 #include "kubeadm/steps.hpp"
 #include "record/sha256.hpp"
 #include "sys/trust.hpp"
+#include "value/toml_reader.hpp"
 
 namespace kmm::kubeadm {
 namespace {
@@ -172,6 +174,38 @@ Words dnf_words(const Place& place, Words words) {
     return words;
 }
 
+/// Locks of dnf 5. One entry of a package's name that admits a version is enough.
+void require_let(const Place& place, const kubernetes::Version& target, const std::string& program) {
+    constexpr const char* k_file = "/etc/dnf/versionlock.toml";
+    Diagnostics faults;
+    const auto document = value::read_toml(place.read_if_there(k_file).value_or(""), k_file, faults);
+    const value::Node* entries = document ? document->root.find("packages") : nullptr;
+    if (entries == nullptr || !entries->is_sequence()) return;
+    const auto is_kept_out = [&](const value::Node& condition) {
+        if (condition.get_string({"key"}) != "evr") return false;
+        const auto evr = condition.get_string({"value"}), how = condition.get_string({"comparator"});
+        const auto colon = evr.find(':');
+        const auto version = colon == std::string::npos ? evr : evr.substr(colon + 1);
+        const bool is_target = version == bare(target) || version.starts_with(bare(target) + "-");
+        return (how == "=" && !is_target) || (how == "!=" && is_target);
+    };
+    bool is_named = false;
+    for (const value::Node& entry : entries->items()) {
+        if (::fnmatch(entry.get_string({"name"}).c_str(), program.c_str(), 0) != 0) continue;
+        is_named = true;
+        const value::Node* conditions = entry.find("conditions");
+        if (conditions == nullptr || !conditions->is_sequence() ||
+            std::none_of(conditions->items().begin(), conditions->items().end(), is_kept_out))
+            return;
+    }
+    if (!is_named) return;
+    throw Error(Exit::checks_failed, "package-refused",
+                fmt::format("dnf may not install {}-{}: {} locks {} to other versions", program, bare(target), k_file,
+                            program))
+        .hint(fmt::format("on this node: dnf versionlock delete {0}; after the upgrade: dnf versionlock add {0}",
+                          program));
+}
+
 /// Whether a package source that the node knows has that version. Nothing is downloaded by apt; dnf may refresh its
 /// data.
 bool is_in_sources(const Place& place, const kubernetes::Version& target, const std::string& program) {
@@ -260,6 +294,7 @@ void packages(const Node& node, const kubernetes::Version& target, const Words& 
         Words install = dnf_words(place, {"install", "-y", k_with_excluded}), locked, obsolete;
         for (const std::string& program : programs) {
             install.push_back(fmt::format("{}-{}", program, bare(target)));
+            require_let(place, target, program);
             if (program == "kubectl" || is_installed(place, target, program) || is_in_sources(place, target, program))
                 continue;
             throw Error(Exit::checks_failed, "package-not-found",
@@ -303,8 +338,9 @@ PlacingTrial try_placing(const Node& node, const Switch& how, const kubernetes::
         trial.is_available = is_in_sources(node.place, target, program);
     trial.was_tried =
         how.way == Switch::Way::binaries || (how.way == Switch::Way::packages && (is_apt || !has_manager));
-    if (!trial.was_tried) return trial;
     try {
+        if (how.way == Switch::Way::packages && has_manager && !is_apt) require_let(node.place, target, program);
+        if (!trial.was_tried) return trial;
         if (how.way == Switch::Way::binaries) {
             const Binary binary = find_binary(node.place, how, target, program);
             trial.has_digest = node.place.exists(binary.file + ".sha256");
@@ -313,6 +349,7 @@ PlacingTrial try_placing(const Node& node, const Switch& how, const kubernetes::
             static_cast<void>(placing_commands(node, how, target, {program}));
         }
     } catch (const Error& error) {
+        trial.was_tried = true;
         trial.code = error.code();
         trial.problem = error.message();
     }

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "base/quantity.hpp"
+#include "base/text.hpp"
 #include "kubernetes/kubelet_config.hpp"
 #include "kubernetes/node_findings.hpp"
 
@@ -106,14 +107,45 @@ Finding kubelet_static_path(const CheckInput& input) {
     return known_or_skipped(std::move(found), unknown);
 }
 
-/// Whether it says nothing: what is empty or zero is written for members that nobody has set.
-bool is_nothing(const Node& value) {
+/// Whether it says nothing: what is empty, or no time, is written for members that nobody has set. `is_zero_nothing`:
+/// zero and false, too.
+bool is_nothing(const Node& value, bool is_zero_nothing) {
     if (value.is_mapping()) {
         return std::all_of(value.members().begin(), value.members().end(),
-                           [](const auto& each) { return is_nothing(each.value); });
+                           [&](const auto& each) { return is_nothing(each.value, is_zero_nothing); });
     }
     if (value.is_null() || value.is_sequence()) { return value.is_null() || value.items().empty(); }
-    return value.text().empty() || value.text() == "0" || value.text() == "0s";
+    return value.text().empty() || base::parse_duration(value.text()) == std::chrono::milliseconds(0) ||
+           (is_zero_nothing && (value.text() == "0" || value.as_bool() == false));
+}
+
+/// Whether zero or false of this member is the same as none: kubeadm does not write it, or writes it without being
+/// asked. Of others, as eventRecordQPS, zero is a value.
+bool is_zero_nothing(const std::string& key) {
+    static constexpr std::string_view k_members[] = {
+        "logging",       "port",           "readOnlyPort", "maxPods",      "podsPerCore",
+        "kubeAPIBurst",  "registryBurst",  "eventBurst",   "maxOpenFiles", "nodeLeaseDurationSeconds",
+        "evictionMaxPodGracePeriod", "serverTLSBootstrap", "protectKernelDefaults"};
+    return std::find(std::begin(k_members), std::end(k_members), key) != std::end(k_members);
+}
+
+/// Whether both set the same, null for none: each kubeadm writes the empty members that it knows, and 60s as 1m0s.
+bool is_same_setting(const Node* one, const Node* other, bool is_zero_nothing) {
+    const bool is_one = one != nullptr && !is_nothing(*one, is_zero_nothing);
+    const bool is_other = other != nullptr && !is_nothing(*other, is_zero_nothing);
+    if (!is_one || !is_other) { return is_one == is_other; }
+    if (one->is_mapping() && other->is_mapping()) {
+        const auto all_in = [&](const Node& from, const Node& in) {
+            return std::all_of(from.members().begin(), from.members().end(), [&](const auto& each) {
+                return is_same_setting(&each.value, in.find(each.key), is_zero_nothing);
+            });
+        };
+        return all_in(*one, *other) && all_in(*other, *one);
+    }
+    if (one->same_value(*other)) { return true; }
+    const bool is_scalar = !one->is_mapping() && !one->is_sequence() && !other->is_mapping() && !other->is_sequence();
+    const auto time = is_scalar ? base::parse_duration(one->text()) : std::nullopt;
+    return time && time == base::parse_duration(other->text());
 }
 
 /// Whether kubeadm gives a kubelet this member although kubelet-config lacks it: as a default, or as what is of the
@@ -138,13 +170,15 @@ Drift drift_of(const Node& config, const Node& wanted) {
     for (const auto& member : wanted.members()) {
         const auto* own = config.find(member.key);
         // kubeadm gives each node its own runtime endpoint.
-        if (member.key != "containerRuntimeEndpoint" && (own == nullptr || !own->same_value(member.value))) {
+        if (member.key != "containerRuntimeEndpoint" &&
+            !is_same_setting(own, &member.value, is_zero_nothing(member.key))) {
             drift.differing.push_back(base::escape(member.key));
         }
     }
     for (const auto& member : config.members()) {
         const bool is_wanted = wanted.find(member.key) != nullptr;
-        if (!is_wanted && !is_nothing(member.value) && !is_from_kubeadm(member.key, member.value)) {
+        if (!is_wanted && !is_nothing(member.value, is_zero_nothing(member.key)) &&
+            !is_from_kubeadm(member.key, member.value)) {
             drift.added.push_back(base::escape(member.key));
         }
     }

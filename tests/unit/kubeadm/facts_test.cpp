@@ -95,6 +95,10 @@ TEST_SUITE("kubeadm::unit") {
         CHECK(updaters(dnf) == "dnf5-automatic.timer");
         dnf.write("/etc/dnf/plugins/versionlock.list", "kubelet-0:1.34.4-150500.1.1.*\n");
         CHECK(updaters(dnf).empty());
+        dnf.write("/etc/dnf/plugins/versionlock.list", "");
+        CHECK(updaters(dnf) == "dnf5-automatic.timer");
+        dnf.write("/etc/dnf/versionlock.toml", "version = \"1.0\"\n\n[[packages]]\nname = \"kubelet\"\n");
+        CHECK(updaters(dnf).empty());
     }
 
     TEST_CASE("certificates tell whom they name and when they end") {

@@ -189,6 +189,27 @@ TEST_CASE("what services of nodes say trips their checks") {
                           "[10.96.0.10], authentication: {anonymous: {enabled: false}}"}}})
               .at("config-drift")
               .outcome == Outcome::ok);
+    // Zero is a value of some members: without events' limit kubelet-config would bring the default back.
+    trips("config-drift", {{"w", {"cgroupDriver: systemd", "cgroupDriver: systemd, eventRecordQPS: 0, maxPods: 0"}}},
+          "w: has eventRecordQPS, which kubelet-config has not and kubeadm takes away");
+    // A worker joined by an older kubeadm lacks empty members that a newer one writes; nobody writes 60s, or no port.
+    const auto of_map = [](const std::string& own, const std::string& map) {
+        std::string both = own.empty() ? "cgroupDriver: systemd" : "cgroupDriver: systemd, " + own;
+        Changes changes;
+        for (const char* name : {"a", "b", "c", "w"}) changes[name] = {"cgroupDriver: systemd", both};
+        return node_results(changes, "v1.35.4", "", "", map).at("config-drift");
+    };
+    CHECK(of_map("logging: {flushFrequency: 0, options: {json: {infoBufferSize: '0'}}, verbosity: 0}",
+                 "crashLoopBackOff: {}\\nimageMaximumGCAge: 0s\\nlogging: {flushFrequency: 0, options: {json: "
+                 "{infoBufferSize: '0'}, text: {infoBufferSize: '0'}}, verbosity: 0}\\n")
+              .outcome == Outcome::ok);
+    CHECK(of_map("shutdownGracePeriod: 1m0s",
+                 "shutdownGracePeriod: 60s\\nreadOnlyPort: 0\\nserverTLSBootstrap: false\\n")
+              .outcome == Outcome::ok);
+    CHECK(of_map("", "registryPullQPS: 0\\n").detail.find("differs in registryPullQPS") != std::string::npos);
+    CHECK(of_map("", "seccompDefault: false\\n").detail.find("differs in seccompDefault") != std::string::npos);
+    CHECK(of_map("logging: {verbosity: 4}", "logging: {verbosity: 0}\\n").detail.find("differs in logging") !=
+          std::string::npos);
     const auto patched = node_results({{"w", {"cgroupDriver: systemd", "cgroupDriver: systemd, maxPods: 250"}}},
                                       "v1.35.4", "", "", "", true);
     CHECK(patched.at("config-drift").outcome == Outcome::warn);

@@ -115,12 +115,38 @@ std::string framed_upgrade(const upgrade::Run& run) {
     return framed({"Property", "Value"}, rows);
 }
 
-std::string framed_hosts(const upgrade::Run& run) {
-    std::vector<std::vector<std::string>> rows;
-    for (const auto& node : run.nodes) rows.push_back(host_of(run, node, rows.size() + 1));
+namespace {
+
+std::string host_frame(const std::vector<std::vector<std::string>>& rows) {
     return framed(
         {"id", "hostname", "personality", "target_version", "control_plane_version", "kubelet_version", "status"},
         rows);
+}
+
+}  // namespace
+
+std::string framed_hosts(const upgrade::Run& run) {
+    std::vector<std::vector<std::string>> rows;
+    for (const auto& node : run.nodes) rows.push_back(host_of(run, node, rows.size() + 1));
+    return host_frame(rows);
+}
+
+std::string framed_hosts(const kubernetes::Observation& seen) {
+    std::vector<std::vector<std::string>> rows;
+    const auto known = [](const std::optional<kubernetes::Version>& version) {
+        return version ? version->text() : std::string("unknown");
+    };
+    const auto& controllers = seen.control_plane_nodes;
+    for (const bool is_controller : {true, false}) {
+        for (const auto& kubelet : seen.kubelets) {
+            if (std::count(controllers.begin(), controllers.end(), kubelet.node) != (is_controller ? 1 : 0)) continue;
+            rows.push_back({std::to_string(rows.size() + 1), base::escape(kubelet.node),
+                            is_controller ? "controller" : "worker", "None",
+                            is_controller ? known(seen.control_plane_of(kubelet.node)) : "N/A",
+                            known(kubelet.version), "None"});
+        }
+    }
+    return host_frame(rows);
 }
 
 }  // namespace kmm::tool_upgrade

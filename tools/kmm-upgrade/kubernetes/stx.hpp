@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "kubernetes/observe.hpp"
 #include "upgrade/engine/run.hpp"
 
 namespace kmm::tool_upgrade {
@@ -16,5 +17,7 @@ namespace kmm::tool_upgrade {
 [[nodiscard]] std::string framed_upgrade(const upgrade::Run& run);
 /// As `system kube-host-upgrade-list`, of what was last seen.
 [[nodiscard]] std::string framed_hosts(const upgrade::Run& run);
+/// The same while no upgrade is on record, of what runs.
+[[nodiscard]] std::string framed_hosts(const kubernetes::Observation& seen);
 
 }  // namespace kmm::tool_upgrade

@@ -8,11 +8,14 @@
 #include "cli/document.hpp"
 #include "cli/table.hpp"
 #include "kmm-upgrade/craft.hpp"
+#include "kmm-upgrade/kubernetes/source.hpp"
+#include "kmm-upgrade/kubernetes/stx.hpp"
 #include "kmm-upgrade/session/board.hpp"
 #include "kmm-upgrade/record/access.hpp"
 #include "kmm-upgrade/record/trust.hpp"
 #include "kmm-upgrade/verbs.hpp"
 #include "kmm-upgrade/record/view.hpp"
+#include "kubernetes/observe.hpp"
 #include "value/writer.hpp"
 #include "upgrade/engine/replay.hpp"
 
@@ -113,6 +116,16 @@ Exit show_idle(RecordAccess& record) {
     return Exit::ok;
 }
 
+/// The hosts of the cluster, where no upgrade is on record.
+Exit show_idle_hosts(Call& call) {
+    const auto inventory = read_inventory(call, drive::ReadExtent::control_plane);
+    const auto seen = kubernetes::observe(inventory);
+    if (seen.kubelets.empty() || seen.control_plane_nodes.empty()) throw Error::from_diagnostics(seen.faults);
+    for (const auto& fault : seen.faults) call.note(fault.message);
+    call.context().console.out(framed_hosts(seen));
+    return Exit::ok;
+}
+
 /// A document for each change, until the run ends.
 Exit watch_documents(RecordAccess& record) {
     auto& context = record.call().context();
@@ -190,6 +203,9 @@ Exit run_show(const cli::Args& args, cli::Context& context) {
 Exit run_nodes(const cli::Args& args, cli::Context& context) {
     Call call(args, context);
     RecordAccess record(call);
+    // StarlingX has a row for each host whether there is an upgrade or not.
+    if (args.flag("stx") && (context.output == "table" || context.output == "wide") && !record.load())
+        return show_idle_hosts(call);
     const auto run = record.must_load();
     auto list = value::Node::mapping({{"apiVersion", "kmmtools/v1"}, {"kind", "UpgradeNodeList"}});
     auto items = value::Node::sequence();
