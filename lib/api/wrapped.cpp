@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <map>
 #include <optional>
 #include <string>
@@ -33,7 +32,19 @@ bool has_text(const value::Node& node, std::string_view part) {
            std::any_of(node.items().begin(), node.items().end(),
                        [&](const value::Node& item) { return has_text(item, part); }) ||
            std::any_of(node.members().begin(), node.members().end(),
-                       [&](const value::Member& member) { return has_text(member.value, part); });
+                       [&](const value::Member& member) {
+                           return member.key.find(part) != std::string::npos || has_text(member.value, part);
+                       });
+}
+
+/// Lets all of `node` stand at one place.
+void set_marks(value::Node& node, value::Mark mark) {
+    node.set_mark(mark);
+    for (auto& item : node.items()) { set_marks(item, mark); }
+    for (auto& member : node.members()) {
+        member.key_mark = mark;
+        set_marks(member.value, mark);
+    }
 }
 
 /// Parameters of a Template of OpenShift. ${NAME} of others stays: KMM has variables that look the same.
@@ -54,47 +65,68 @@ public:
         }
     }
 
-    /// Puts their values into every text of `node`. False if one has no value until somebody gives it.
+    /// Puts their values into every text of `node` and the names of members. False if one has no value until somebody
+    /// gives it.
     bool fill(value::Node& node) const {
         bool is_whole = true;
         for (auto& item : node.items()) { is_whole = fill(item) && is_whole; }
-        for (auto& member : node.members()) { is_whole = fill(member.value) && is_whole; }
-        if (!node.is_string()) { return is_whole; }
-        std::string text = node.text();
-        bool is_changed = false;
-        for (const auto& [name, given] : texts_) {
-            if (text == "${{" + name + "}}") {
-                if (!given) { return false; }
-                replace(node, scalar(*given));
-                return is_whole;
-            }
-            const std::string mark = "${" + name + "}";
-            for (auto at = text.find(mark); at != std::string::npos; at = text.find(mark, at)) {
-                if (!given) { return false; }
-                text.replace(at, mark.size(), *given);
-                at += given->size();
-                is_changed = true;
+        for (auto& member : node.members()) {
+            is_whole = fill(member.value) && is_whole;
+            auto key = filled(member.key);
+            if (key == member.key) { continue; }
+            // Which of two members of one name counts cannot be known.
+            if (!key || node.find(*key) != nullptr) {
+                is_whole = false;
+            } else {
+                member.key = std::move(*key);
             }
         }
-        if (is_changed) { replace(node, value::Node(text)); }
-        return is_whole;
+        if (!node.is_string()) { return is_whole; }
+        const std::string& text = node.text();
+        constexpr std::string_view k_begin = "${{", k_end = "}}";
+        if (text.size() > k_begin.size() + k_end.size() && text.starts_with(k_begin) && text.ends_with(k_end)) {
+            const auto known = texts_.find(text.substr(k_begin.size(), text.size() - k_begin.size() - k_end.size()));
+            if (known != texts_.end()) {
+                if (known->second) { replace(node, json(*known->second)); }
+                return known->second.has_value();
+            }
+        }
+        const auto whole = filled(text);
+        if (whole && *whole != text) { replace(node, value::Node(*whole)); }
+        return whole.has_value();
     }
 
 private:
     static void replace(value::Node& node, value::Node other) {
-        other.set_mark(node.mark());
+        set_marks(other, node.mark());
         node = std::move(other);
     }
 
-    /// What ${{NAME}} alone becomes.
-    static value::Node scalar(const std::string& text) {
-        if (text == "true" || text == "false") { return {text == "true"}; }
-        std::int64_t number = 0;
-        const char* end = text.data() + text.size();
-        if (const auto read = std::from_chars(text.data(), end, number); read.ec == std::errc() && read.ptr == end) {
-            return {number};
+    /// `text` with their values in it, or nullopt if one has none. ${NAME} in a value stays.
+    [[nodiscard]] std::optional<std::string> filled(const std::string& text) const {
+        std::string result;
+        std::size_t from = 0;
+        for (auto at = text.find("${"); at != std::string::npos; at = text.find("${", at)) {
+            const auto end = text.find('}', at);
+            if (end == std::string::npos) { break; }
+            const auto known = texts_.find(text.substr(at + 2, end - at - 2));
+            if (known == texts_.end()) {
+                at += 2;
+                continue;
+            }
+            if (!known->second) { return std::nullopt; }
+            result.append(text, from, at - from).append(*known->second);
+            at = from = end + 1;
         }
-        return {text};
+        return result.append(text, from);
+    }
+
+    /// What ${{NAME}} alone becomes: JSON of any kind, else the text.
+    static value::Node json(const std::string& text) {
+        Diagnostics faults;
+        auto documents = value::read_json(text, "", faults);
+        if (documents.size() != 1 || !faults.empty()) { return {text}; }
+        return std::move(documents.front().root);
     }
 
     std::map<std::string, std::optional<std::string>> texts_;
@@ -133,15 +165,6 @@ private:
             look_into(document.root, "");
             // Lines of the text are none of the file.
             for (auto at = begin; at < wrapped_.size(); ++at) { set_marks(wrapped_[at].document.root, node.mark()); }
-        }
-    }
-
-    static void set_marks(value::Node& node, value::Mark mark) {
-        node.set_mark(mark);
-        for (auto& item : node.items()) { set_marks(item, mark); }
-        for (auto& member : node.members()) {
-            member.key_mark = mark;
-            set_marks(member.value, mark);
         }
     }
 

@@ -74,7 +74,8 @@ void heed_image_states(std::vector<Verdict>& verdicts, const api::Objects& objec
 }
 
 /// KMM makes an image once: one that it has made for the kernel that nodes run, and that the other kernel uses, too,
-/// is not made again, and has nothing for that one. Where modules in it were looked at, they say so themselves.
+/// is not made again, and has nothing for that one. One that was brought for the nodes is not made at all, and may hold
+/// the modules of both. Where modules in it were looked at, they say so themselves.
 void heed_made_images(std::vector<Verdict>& verdicts) {
     for (auto& verdict : verdicts) {
         if (verdict.resolved == nullptr || verdict.pool == nullptr || verdict.checked == Checked::modules) continue;
@@ -84,14 +85,23 @@ void heed_made_images(std::vector<Verdict>& verdicts) {
         const auto resolution = plan::resolve(*verdict.surveyed->module, verdict.pool->kernel);
         const auto* now = std::get_if<plan::Resolved>(&resolution);
         const auto& image = verdict.resolved->config.container_image;
-        if (now == nullptr || now->config.container_image != image || !(now->build || now->sign)) continue;
+        if (now == nullptr || now->config.container_image != image) continue;
+        const bool is_brought = !now->build && !now->sign;
+        if (is_brought && !verdict.resolved->build) continue;
         auto& finding = verdict.findings.emplace_back();
         finding.severity = now->build ? Severity::error : Severity::warning;
         finding.code = "image-kernels";
-        finding.message = fmt::format(
-            "Module {} on kernel {}: image {} is {} once, for kernel {}, {}", verdict.surveyed->module->full_name(),
-            kernel, base::escape(image), now->build ? "built" : "signed", base::escape(verdict.pool->kernel),
-            now->build ? fmt::format("and has no lib/modules/{} in it", kernel) : "and not the files of the other");
+        const std::string today = base::escape(verdict.pool->kernel);
+        std::string why;
+        if (is_brought) {
+            why = fmt::format("is not built for it: kernel {} uses it, and KMM builds only what is missing", today);
+        } else if (now->build) {
+            why = fmt::format("is built once, for kernel {}, and has no lib/modules/{} in it", today, kernel);
+        } else {
+            why = fmt::format("is signed once, for kernel {}, and not the files of the other", today);
+        }
+        finding.message = fmt::format("Module {} on kernel {}: image {} {}", verdict.surveyed->module->full_name(),
+                                      kernel, base::escape(image), why);
         finding.hint = "put ${KERNEL_FULL_VERSION} into the tag";
         finding.exit = Exit::checks_failed;
     }

@@ -2,6 +2,7 @@
 #include "upgrade/drive_module/worker_way.hpp"
 
 #include <set>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -133,17 +134,23 @@ void WorkerWay::require_same_image(const std::string& name, const NodeFacts& fac
     });
 }
 
-void WorkerWay::require_same_settings(const std::string& name, const api::Module& module) const {
-    std::set<std::string> seen;  // kernels: nodes of one agree with each other
+void WorkerWay::require_same_settings(const std::string& name, const NodeFacts& facts,
+                                      const api::Module& module) const {
+    std::set<std::pair<std::string, std::string>> seen;  // kernel and architecture: nodes of one agree with each other
     tools_.recorder.look([&](const upgrade::Run& now) {
         for (const auto& record : now.nodes) {
             if (record.name == name || record.state != upgrade::k_node_done || upgrade::module::goes_away(record))
                 continue;
-            if (!seen.insert(record.kernel).second) continue;
+            if (!seen.emplace(record.kernel, record.architecture).second) continue;
             const auto other = upgrade::module::read(record);
             const auto config = config_for(module, other.kernel);
             if (other.target_entry.is_null() || !config) continue;
-            const auto names = different_settings(*api::decode_node_module(other.target_entry).config, *config);
+            const auto given = api::decode_node_module(other.target_entry);
+            auto names = different_settings(*given.config, *config);
+            // Images for the node's own kernel have digests to compare: require_same_image().
+            if ((other.kernel != facts.kernel || record.architecture != facts.architecture) &&
+                given.config->container_image != config->container_image)
+                names.emplace_back("containerImage");
             if (names.empty()) continue;
             throw Error(Exit::checks_failed, "module-changed",
                         fmt::format("Module {} was changed during this run: node {} has another {}",
@@ -169,7 +176,7 @@ Facts WorkerWay::check(const std::string& name, const Look& seen, const Deadline
     require_name(module, tools_.subject.kernel_module);
     require_name(tools_.fleet.view(name), tools_.subject.full_name(), tools_.subject.kernel_module);
     tools_.require_label(name);
-    require_same_settings(name, module);
+    require_same_settings(name, seen.facts, module);
     const auto entry = resolve_entry(module, seen.facts.kernel);
     const auto checked = check_again(name, input(entry), deadline);
     if (checked.error) throw *checked.error;

@@ -81,8 +81,9 @@ private:
     void require_same_image(const std::string& name, const NodeFacts& facts, const std::string& image,
                             const std::string& digest) const;
     /// Throws checks_failed "module-changed" if a node of this run has got the version with other settings than
-    /// `module` has: those of modprobe, or the modules that are removed first.
-    void require_same_settings(const std::string& name, const api::Module& module) const;
+    /// `module` has: those of modprobe, the modules that are removed first, or the image for another kernel than
+    /// `facts` has.
+    void require_same_settings(const std::string& name, const NodeFacts& facts, const api::Module& module) const;
     [[nodiscard]] std::string input(const api::NodeModule& entry);
 
     StepTools& tools_;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <set>
@@ -112,6 +113,7 @@ private:
     [[nodiscard]] drive::Prepared prepare(const cluster::Snapshot& snapshot, const ApplyWork& work);
     [[nodiscard]] upgrade::module::Rest rest_after(std::size_t index) const;
     void note_boots(const cluster::Snapshot& snapshot);
+    /// Names nodes that came since `note_boots` and have work to do.
     /// Adds what nodes lack that were restarted since `note_boots`, maybe after their part was done; true if there is
     /// any. In a directory only those are known whose restart a step has met.
     [[nodiscard]] bool add_restarted();
@@ -371,14 +373,23 @@ void Apply::note_boots(const cluster::Snapshot& snapshot) {
 bool Apply::add_restarted() {
     const auto snapshot = read();
     std::vector<std::string> restarted;
+    std::set<std::string> joined;
     for (const auto& node : snapshot.objects.nodes) {
         const auto known = boots_.find(node.meta.name);
-        if (known != boots_.end() && known->second.insert(node.boot_id).second) restarted.push_back(node.meta.name);
+        if (known == boots_.end()) joined.insert(node.meta.name);
+        else if (known->second.insert(node.boot_id).second) restarted.push_back(node.meta.name);
     }
-    if (restarted.empty()) return false;
+    if (restarted.empty() && (joined.empty() || has_errors(snapshot.diagnostics))) return false;
     unknown_ = Unknown::skip;  // the names were right when it began
     const auto before = todo_.size();
     for (auto& work : works(snapshot)) {
+        std::vector<std::string> newcomers;
+        std::copy_if(work.load.begin(), work.load.end(), std::back_inserter(newcomers),
+                     [&](const auto& name) { return joined.contains(name); });
+        if (!newcomers.empty())
+            tell(fmt::format("{} came after the start and {} selected by Module {}: kmm-upgrade apply {}",
+                             on_nodes(newcomers), newcomers.size() == 1 ? "is" : "are", work.full_name(),
+                             work.full_name()));
         for (auto* names : {&work.load, &work.unload})
             std::erase_if(*names, [&](const auto& name) {
                 return std::find(restarted.begin(), restarted.end(), name) == restarted.end();

@@ -111,6 +111,47 @@ TEST_CASE("settings that are other ones after the first node stop the next node 
     CHECK(drive.driver.walk() == Ended::complete);
 }
 
+TEST_CASE("another image for the kernel of the first node stops the next node, which has another kernel") {
+    World world(2, false);
+    world.store.objects.nodes.front().kernel_version = world.nodes.nodes["node-a"].kernel = "6.1.0-57-amd64";
+    auto& mappings = world.store.objects.modules.front().module_loader->container.kernel_mappings;
+    mappings.front().container_image = "reg/${KERNEL_FULL_VERSION}/hello:v2";
+    for (const auto* name : {"reg/6.1.0-56-amd64/hello:v2", "reg/6.1.0-57-amd64/hello:v2"})
+        world.nodes.images[name] = "BBBB2222";
+    upgrade::Options options;
+    options.canary = 1;
+    Drive drive(world, world.prepare(options));
+    REQUIRE(drive.driver.walk() == Ended::paused);
+    REQUIRE(drive.state("node-a") == "done");
+    auto& mapping = world.store.objects.modules.front().module_loader->container.kernel_mappings.front();
+    SUBCASE("by a name that both kernels have") {
+        mapping.container_image = "reg/${KERNEL_FULL_VERSION}/hello:v2-fixed";
+        world.nodes.images["reg/6.1.0-56-amd64/hello:v2-fixed"] = "CCCC3333";
+        drive.driver.resume();
+        CHECK(drive.driver.walk() == Ended::paused);
+        const auto node = drive.recorder.node("node-b");
+        CHECK(node.state == "checking-failed");
+        CHECK(node.reason == "module-changed");
+        CHECK(node.message.ends_with("node node-a has another containerImage"));
+        CHECK(world.nodes.nodes["node-b"].live.empty());
+        mapping.container_image = "reg/${KERNEL_FULL_VERSION}/hello:v2";
+        drive.driver.resume();
+        CHECK(drive.driver.walk() == Ended::complete);
+    }
+    SUBCASE("by one of its own, which says nothing of the first") {
+        auto own = mapping;
+        own.regexp.clear();
+        own.literal = "6.1.0-56-amd64";
+        own.container_image = "reg/only:v2";
+        world.nodes.images["reg/only:v2"] = "CCCC3333";
+        auto& list = world.store.objects.modules.front().module_loader->container.kernel_mappings;
+        list.insert(list.begin(), own);
+        drive.driver.resume();
+        CHECK(drive.driver.walk() == Ended::complete);
+        CHECK(world.nodes.nodes["node-b"].live == "CCCC3333");
+    }
+}
+
 TEST_CASE("settings that no node has got are taken, and so is what does not reach the kernel") {
     World world(2);
     upgrade::Options options;
