@@ -113,9 +113,9 @@ private:
     [[nodiscard]] drive::Prepared prepare(const cluster::Snapshot& snapshot, const ApplyWork& work);
     [[nodiscard]] upgrade::module::Rest rest_after(std::size_t index) const;
     void note_boots(const cluster::Snapshot& snapshot);
-    /// Names nodes that came since `note_boots` and have work to do.
     /// Adds what nodes lack that were restarted since `note_boots`, maybe after their part was done; true if there is
-    /// any. In a directory only those are known whose restart a step has met.
+    /// any. In a directory only those are known whose restart a step has met. Names nodes that came since then and have
+    /// work to do.
     [[nodiscard]] bool add_restarted();
     /// nullopt: done, the next one may follow.
     [[nodiscard]] std::optional<Exit> walk(std::size_t index);
