@@ -150,8 +150,10 @@ constexpr auto k_codes = std::to_array<CodeRow>({
      "two live modules bring a firmware file of one name with other bytes; the later one's is there",
      "give the files names of their own, or one module another firmware path"},
     {"firmware-shadowed", std::nullopt,
-     "the kernel reads another firmware file of that name, in a directory that it searches first",
-     "set firmwarePath (--firmware-path), which it searches before all others, or remove that file"},
+     "the kernel reads another firmware file of that name: in a directory that it searches first, or one that is not "
+     "compressed",
+     "remove that file; or, if the image's file is not compressed, set firmwarePath (--firmware-path), which is "
+     "searched before all others"},
     {"force-refused", Exit::data, "modules are not forced without the long confirmation",
      "rebuild the module for the running kernel"},
     {"gpl-only", Exit::checks_failed, "a module of another license needs symbols for GPL modules",
