@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reader of TOML 1.0, in which container tools have their configuration.
+// Reader of TOML 1.0, in which container tools have their configuration. Debian 12's libraries are no choice for what a
+// tool reads as root: toml++ 3.3 aborts at "[\n" and has undefined behaviour at letters beyond ASCII, toml11 3.7 has no
+// limit of depth.
 #pragma once
 
 #include <optional>

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Policies, keys, and what signatures of images say.
+// Policies, mirrors, keys, and what signatures of images say.
 #include <string>
 
 #include "base/error.hpp"
 #include "fuzz/target.hpp"
+#include "image/mirrors.hpp"
 #include "registry/document_service.hpp"
 #include "trust/signature.hpp"
 
@@ -26,6 +27,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
                 "a scope requires something");
         }
     });
+    attempt([&] { (void)image::read_mirrors(text, "registries.conf"); });
     attempt([&] {
         const trust::Payload payload = trust::decode_payload(trust::read_payload(text));
         fuzz::require(image::parse_digest(payload.digest.to_string()) == payload.digest,
