@@ -75,7 +75,7 @@ function(kmm_room name)
     # Optimising takes long with sanitizers. It pays for what every process and most tests run through.
     target_compile_options(kmm_${name} PRIVATE $<IF:$<IN_LIST:${name},base;value;record>,-O1,-O0>)
     # For the fuzz targets: the rooms that read what others wrote.
-    if(name MATCHES "^(value|api|image|trust|plan|registry|cluster|kmod|recipe_template)$")
+    if(name MATCHES "^(value|api|image|trust|plan_[a-z]+|registry|cluster|kmod|recipe_template)$")
       target_compile_options(kmm_${name} PRIVATE -fsanitize-coverage=trace-pc)
     endif()
   endif()
@@ -117,15 +117,20 @@ endfunction()
 
 # kmm_unit(ROOM SOURCES ...): the doctest binary of a room. Links that room alone.
 function(kmm_unit room)
-  cmake_parse_arguments(arg "" "" "SOURCES;LIBS" ${ARGN})
+  cmake_parse_arguments(arg "" "" "SOURCES;LIBS;ROOMS" ${ARGN})
+  if(NOT arg_ROOMS)
+    set(arg_ROOMS ${room})
+  endif()
+  list(TRANSFORM arg_ROOMS PREPEND kmm_ OUTPUT_VARIABLE libraries)
+  list(TRANSFORM libraries REPLACE "(.+)" "$<TARGET_FILE:\\1>" OUTPUT_VARIABLE files)
   add_executable(unit_${room} $<TARGET_OBJECTS:kmm_doctest_main> ${arg_SOURCES})
   target_include_directories(unit_${room} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
-  target_link_libraries(unit_${room} PRIVATE kmm_${room} kmm_warnings ${arg_LIBS})
+  target_link_libraries(unit_${room} PRIVATE ${libraries} kmm_warnings ${arg_LIBS})
   target_compile_definitions(unit_${room} PRIVATE KMM_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   # Tests run once: optimising what they say takes longer than running it. The room itself is optimised.
   target_compile_options(unit_${room} PRIVATE -O0)
   # First in line: where the room and its tests both hold an inline function, the room's, with its sanitizers, is linked.
-  target_link_options(unit_${room} PRIVATE LINKER:--whole-archive $<TARGET_FILE:kmm_${room}> LINKER:--no-whole-archive)
+  target_link_options(unit_${room} PRIVATE LINKER:--whole-archive ${files} LINKER:--no-whole-archive)
   add_test(NAME unit.${room} COMMAND unit_${room})
   set_tests_properties(unit.${room} PROPERTIES LABELS unit)
 endfunction()

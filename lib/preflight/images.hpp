@@ -12,7 +12,7 @@
 #include "cli/app.hpp"
 #include "kernel/interface.hpp"
 #include "kernel/signature.hpp"
-#include "plan/plan.hpp"
+#include "plan/kmm/resolve.hpp"
 
 namespace kmm::preflight {
 

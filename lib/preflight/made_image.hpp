@@ -3,7 +3,7 @@
 #pragma once
 
 #include "base/error.hpp"
-#include "plan/plan.hpp"
+#include "plan/kmm/resolve.hpp"
 
 namespace kmm::preflight {
 

@@ -12,8 +12,9 @@
 #include "base/join_some.hpp"
 #include "base/text.hpp"
 #include "kernel/devel.hpp"
-#include "plan/image_name.hpp"
-#include "plan/image_states.hpp"
+#include "plan/kmm/image_name.hpp"
+#include "plan/kmm/image_states.hpp"
+#include "plan/kmm/resolve.hpp"
 #include "preflight/made_image.hpp"
 
 namespace kmm::preflight {

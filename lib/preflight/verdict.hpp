@@ -8,7 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "plan/survey.hpp"
+#include "plan/fleet/survey.hpp"
+#include "plan/kmm/resolve.hpp"
 #include "preflight/images.hpp"
 
 namespace kmm::preflight {

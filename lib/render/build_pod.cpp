@@ -11,7 +11,8 @@
 #include "api/names.hpp"
 #include "base/text.hpp"
 #include "image/reference.hpp"
-#include "plan/template.hpp"
+#include "plan/kmm/resolve.hpp"
+#include "plan/kmm/template.hpp"
 #include "render/parts.hpp"
 #include "render/quote.hpp"
 

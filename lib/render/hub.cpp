@@ -12,9 +12,10 @@
 #include "api/names.hpp"
 #include "base/join_some.hpp"
 #include "base/text.hpp"
-#include "plan/image_name.hpp"
-#include "plan/plan.hpp"
-#include "plan/policy.hpp"
+#include "plan/decide/policy.hpp"
+#include "plan/kmm/eligible.hpp"
+#include "plan/kmm/image_name.hpp"
+#include "plan/kmm/resolve.hpp"
 #include "render/parts.hpp"
 
 namespace kmm::render {

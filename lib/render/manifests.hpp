@@ -9,7 +9,7 @@
 
 #include "api/types.hpp"
 #include "base/error.hpp"
-#include "plan/plan.hpp"
+#include "plan/decide/plan.hpp"
 #include "render/operator_config.hpp"
 #include "value/node.hpp"
 

@@ -9,7 +9,8 @@
 
 #include "api/codec.hpp"
 #include "api/labels.hpp"
-#include "plan/verdict.hpp"
+#include "plan/decide/verdict.hpp"
+#include "plan/kmm/eligible.hpp"
 #include "render/parts.hpp"
 
 namespace kmm::render {

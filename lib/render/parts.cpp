@@ -8,7 +8,7 @@
 
 #include "api/codec.hpp"
 #include "base/text.hpp"
-#include "plan/template.hpp"
+#include "plan/kmm/template.hpp"
 #include "value/writer.hpp"
 
 namespace kmm::render {

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "plan/verdict.hpp"
+#include "plan/decide/verdict.hpp"
 #include "render/manifests.hpp"
 
 namespace kmm::render {

@@ -5,8 +5,9 @@
 
 #include "api/codec.hpp"
 #include "fuzz/target.hpp"
-#include "plan/plan.hpp"
-#include "plan/validate.hpp"
+#include "plan/decide/plan.hpp"
+#include "plan/fleet/make_plan.hpp"
+#include "plan/lint/validate.hpp"
 #include "value/reader.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "fuzz/target.hpp"
-#include "plan/template.hpp"
+#include "plan/kmm/template.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     using namespace kmm;

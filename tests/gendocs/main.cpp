@@ -15,7 +15,7 @@
 #include "kmm-upgrade/codes.hpp"
 #include "kmm-upgrade/program.hpp"
 #include "kmm-worker/program.hpp"
-#include "plan/codes.hpp"
+#include "plan/codes/codes.hpp"
 
 namespace {
 

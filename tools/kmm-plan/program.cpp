@@ -3,7 +3,7 @@
 
 #include "cli/explain.hpp"
 #include "kmm-plan/verbs.hpp"
-#include "plan/codes.hpp"
+#include "plan/codes/codes.hpp"
 
 namespace kmm::tool_plan {
 

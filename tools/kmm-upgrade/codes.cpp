@@ -8,7 +8,7 @@
 
 #include "base/error.hpp"
 #include "kubernetes/check_list.hpp"
-#include "plan/codes.hpp"
+#include "plan/codes/codes.hpp"
 
 namespace kmm::tool_upgrade {
 

@@ -12,7 +12,7 @@
 #include "kmm-upgrade/session/reach.hpp"
 #include "kmm-upgrade/verb_parts.hpp"
 #include "kmm-upgrade/verbs.hpp"
-#include "plan/codes.hpp"
+#include "plan/codes/codes.hpp"
 
 namespace kmm::tool_upgrade {
 namespace {

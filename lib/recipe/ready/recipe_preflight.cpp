@@ -12,8 +12,8 @@
 #include <fmt/format.h>
 
 #include "cluster/directory_store.hpp"
+#include "plan/fleet/survey.hpp"
 #include "preflight/images.hpp"
-#include "plan/survey.hpp"
 #include "recipe/decide/decision.hpp"
 #include "recipe/files/observe.hpp"
 #include "recipe/files/options.hpp"

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "cluster/workloads.hpp"
-#include "plan/drain.hpp"
+#include "plan/fleet/drain.hpp"
 #include "upgrade/drive/deadline.hpp"
 #include "upgrade/drive/recorder.hpp"
 

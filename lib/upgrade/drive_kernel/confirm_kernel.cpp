@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
-#include "plan/find_named.hpp"
+#include "plan/kmm/find_named.hpp"
 #include "upgrade/drive/pool.hpp"
 #include "upgrade/drive/readiness.hpp"
 #include "upgrade/drive_kernel/kernel_actor.hpp"

@@ -7,8 +7,8 @@
 
 #include "api/labels.hpp"
 #include "base/text.hpp"
-#include "plan/order.hpp"
-#include "plan/survey.hpp"
+#include "plan/decide/order.hpp"
+#include "plan/fleet/survey.hpp"
 #include "upgrade/drive/actor.hpp"
 #include "upgrade/drive_module/fleet.hpp"
 #include "upgrade/drive_module/look.hpp"

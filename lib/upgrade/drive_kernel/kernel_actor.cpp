@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
-#include "plan/find_named.hpp"
+#include "plan/kmm/find_named.hpp"
 #include "upgrade/drive/objects.hpp"
 #include "upgrade/drive/user_check.hpp"
 #include "upgrade/drive_kernel/control_planes.hpp"

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "plan/find_named.hpp"
+#include "plan/kmm/find_named.hpp"
 #include "upgrade/drive_kernel/kernel_actor.hpp"
 
 namespace kmm::drive {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "cluster/workloads.hpp"
+#include "plan/fleet/drain.hpp"
 #include "upgrade/drive_module/dry_run.hpp"
-#include "plan/drain.hpp"
 #include "upgrade/engine/run.hpp"
 
 namespace kmm::drive {

@@ -6,7 +6,8 @@
 #include <fmt/format.h>
 
 #include "api/labels.hpp"
-#include "plan/find_named.hpp"
+#include "plan/kmm/eligible.hpp"
+#include "plan/kmm/find_named.hpp"
 #include "upgrade/drive_module/prepare.hpp"
 #include "upgrade/drive_module/wanted.hpp"
 #include "upgrade/drive_module/worker.hpp"

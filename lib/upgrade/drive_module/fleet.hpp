@@ -8,8 +8,8 @@
 
 #include "api/types.hpp"
 #include "cluster/store.hpp"
-#include "plan/guard.hpp"
-#include "plan/plan.hpp"
+#include "plan/fleet/guard.hpp"
+#include "plan/kmm/resolve.hpp"
 #include "upgrade/engine/run.hpp"
 
 namespace kmm::drive {
@@ -75,8 +75,8 @@ public:
     void put_info(const std::string& node, const std::string& kernel, const std::string& boot_id,
                   const std::string& architecture);
 
-    /// Throws checks_failed with the code of the guard (plan/guard.hpp) if the module must not be taken out of the
-    /// node, or put into it.
+    /// Throws checks_failed with the code of the guard (plan/fleet/guard.hpp) if the module must not be taken out of
+    /// the node, or put into it.
     void require_unloadable(const std::string& node, const std::string& boot_id);
     void require_loadable(const std::string& node, const std::string& boot_id);
 

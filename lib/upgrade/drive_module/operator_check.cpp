@@ -5,6 +5,7 @@
 
 #include "api/codec.hpp"
 #include "api/labels.hpp"
+#include "plan/kmm/eligible.hpp"
 
 namespace kmm::drive {
 namespace {

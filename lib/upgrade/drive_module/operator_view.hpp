@@ -6,9 +6,9 @@
 #include <string>
 
 #include "api/types.hpp"
+#include "plan/kmm/version_labels.hpp"
 #include "upgrade/drive_module/fleet.hpp"
 #include "upgrade/drive_module/worker.hpp"
-#include "plan/version_labels.hpp"
 
 namespace kmm::drive {
 

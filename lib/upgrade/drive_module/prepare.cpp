@@ -12,15 +12,16 @@
 #include "api/workload.hpp"
 #include "base/join_some.hpp"
 #include "base/text.hpp"
+#include "plan/decide/order.hpp"
+#include "plan/decide/plan.hpp"
+#include "plan/decide/policy.hpp"
+#include "plan/kmm/eligible.hpp"
+#include "plan/kmm/find_named.hpp"
+#include "plan/lint/validate.hpp"
 #include "upgrade/drive_module/fleet.hpp"
 #include "upgrade/drive_module/look.hpp"
 #include "upgrade/drive_module/operator_check.hpp"
 #include "upgrade/drive_module/prepare_parts.hpp"
-#include "plan/find_named.hpp"
-#include "plan/order.hpp"
-#include "plan/plan.hpp"
-#include "plan/policy.hpp"
-#include "plan/validate.hpp"
 
 namespace kmm::drive {
 namespace {

@@ -9,6 +9,7 @@
 #include "api/labels.hpp"
 #include "api/workload.hpp"
 #include "base/text.hpp"
+#include "plan/kmm/eligible.hpp"
 #include "upgrade/drive_module/prepare_parts.hpp"
 
 namespace kmm::drive {

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "plan/fleet/apply.hpp"
 #include "upgrade/drive_module/prepare.hpp"
-#include "plan/apply.hpp"
 
 namespace kmm::drive {
 

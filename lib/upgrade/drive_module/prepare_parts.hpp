@@ -51,9 +51,9 @@ void note_previous(upgrade::module::Node& record, const NodeView& view, const Li
                                                const std::string& kernel_module, const std::string& name,
                                                const Waiting& waiting);
 
-/// Refuses what KMM's rules refuse (plan/validate.hpp): a version that is no label value would be written into labels.
-/// And annotations that cannot be read, which forbid nothing, which is not what was meant. Errors: data with all
-/// faults.
+/// Refuses what KMM's rules refuse (plan/lint/validate.hpp): a version that is no label value would be written into
+/// labels. And annotations that cannot be read, which forbid nothing, which is not what was meant. Errors: data with
+/// all faults.
 void require_valid(const api::Objects& objects, const api::Module& module);
 
 /// Calls `check` for every name, a few at once. Errors: checks_failed "nodes-not-ready" with a detail for each trouble;

@@ -2,8 +2,8 @@
 #include <doctest/doctest.h>
 
 #include "base/text.hpp"
-#include "plan/apply.hpp"
-#include "plan/order.hpp"
+#include "plan/decide/order.hpp"
+#include "plan/fleet/apply.hpp"
 #include "unit/plan/build.hpp"
 
 using namespace kmm;

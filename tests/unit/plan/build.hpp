@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "api/labels.hpp"
-#include "plan/plan.hpp"
-#include "plan/verdict.hpp"
+#include "plan/decide/verdict.hpp"
+#include "plan/kmm/resolve.hpp"
 
 namespace build {
 

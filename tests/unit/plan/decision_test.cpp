@@ -2,6 +2,8 @@
 // One test per row of KMM's decision table, through the whole judgement.
 #include <doctest/doctest.h>
 
+#include "plan/fleet/make_plan.hpp"
+#include "plan/kmm/resolve.hpp"
 #include "unit/plan/build.hpp"
 
 using namespace kmm;

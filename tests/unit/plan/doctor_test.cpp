@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plan/doctor.hpp"
+#include "plan/fleet/doctor.hpp"
 
 #include <doctest/doctest.h>
 

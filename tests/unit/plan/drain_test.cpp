@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-#include "plan/drain.hpp"
+#include "plan/fleet/drain.hpp"
 
 using namespace kmm;
 using namespace kmm::plan;

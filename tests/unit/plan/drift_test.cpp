@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plan/drift.hpp"
+#include "plan/fleet/drift.hpp"
 
 #include <doctest/doctest.h>
 
+#include "plan/fleet/make_plan.hpp"
 #include "unit/plan/build.hpp"
 #include "value/reader.hpp"
 

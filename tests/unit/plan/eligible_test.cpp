@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
+#include "plan/kmm/eligible.hpp"
 #include "unit/plan/build.hpp"
 
 using namespace kmm;

@@ -3,7 +3,7 @@
 
 #include <functional>
 
-#include "plan/guard.hpp"
+#include "plan/fleet/guard.hpp"
 
 using namespace kmm;
 

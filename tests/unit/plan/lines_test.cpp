@@ -7,8 +7,9 @@
 #include <set>
 #include <string>
 
-#include "plan/lines.hpp"
-#include "plan/order.hpp"
+#include "plan/decide/order.hpp"
+#include "plan/fleet/lines.hpp"
+#include "plan/fleet/make_plan.hpp"
 #include "support/sanitized.hpp"
 #include "unit/plan/build.hpp"
 

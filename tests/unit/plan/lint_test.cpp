@@ -4,11 +4,12 @@
 
 #include <algorithm>
 
-#include "plan/lint.hpp"
-#include "plan/order.hpp"
-#include "plan/policy.hpp"
-#include "plan/upgrade_view.hpp"
-#include "plan/what_if.hpp"
+#include "plan/decide/order.hpp"
+#include "plan/decide/policy.hpp"
+#include "plan/fleet/make_plan.hpp"
+#include "plan/fleet/upgrade_view.hpp"
+#include "plan/fleet/what_if.hpp"
+#include "plan/lint/lint.hpp"
 #include "unit/plan/build.hpp"
 
 using namespace kmm;

@@ -3,7 +3,8 @@
 
 #include <algorithm>
 
-#include "plan/reasons.hpp"
+#include "plan/codes/reasons.hpp"
+#include "plan/fleet/make_plan.hpp"
 #include "unit/plan/build.hpp"
 
 using namespace kmm;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
-#include "plan/matrix.hpp"
-#include "plan/survey.hpp"
+#include "plan/fleet/matrix.hpp"
+#include "plan/fleet/survey.hpp"
 #include "unit/plan/build.hpp"
 
 using namespace kmm;

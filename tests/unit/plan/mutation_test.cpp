@@ -11,8 +11,9 @@
 #include <fmt/format.h>
 
 #include "api/codec.hpp"
-#include "plan/plan.hpp"
-#include "plan/validate.hpp"
+#include "plan/decide/plan.hpp"
+#include "plan/fleet/make_plan.hpp"
+#include "plan/lint/validate.hpp"
 #include "value/reader.hpp"
 #include "value/writer.hpp"
 

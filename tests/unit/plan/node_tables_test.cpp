@@ -5,7 +5,7 @@
 #include <set>
 #include <vector>
 
-#include "plan/node_tables.hpp"
+#include "plan/kmm/node_tables.hpp"
 
 using namespace kmm::plan;
 

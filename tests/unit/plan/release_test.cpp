@@ -5,11 +5,11 @@
 #include <fmt/format.h>
 
 #include "api/schema.hpp"
-#include "plan/codes.hpp"
-#include "plan/regexp.hpp"
-#include "plan/release.hpp"
-#include "plan/template.hpp"
-#include "plan/version_labels.hpp"
+#include "plan/codes/codes.hpp"
+#include "plan/kmm/regexp.hpp"
+#include "plan/kmm/release.hpp"
+#include "plan/kmm/template.hpp"
+#include "plan/kmm/version_labels.hpp"
 
 using namespace kmm;
 

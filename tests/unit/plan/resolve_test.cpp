@@ -2,7 +2,8 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include "plan/regexp.hpp"
+#include "plan/kmm/regexp.hpp"
+#include "plan/kmm/resolve.hpp"
 #include "unit/plan/build.hpp"
 
 using namespace kmm;

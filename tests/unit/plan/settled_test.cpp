@@ -7,7 +7,10 @@
 #include <map>
 #include <random>
 
-#include "plan/policy.hpp"
+#include "plan/decide/policy.hpp"
+#include "plan/fleet/make_plan.hpp"
+#include "plan/kmm/eligible.hpp"
+#include "plan/kmm/resolve.hpp"
 #include "support/sanitized.hpp"
 #include "unit/plan/build.hpp"
 

@@ -2,7 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "api/names.hpp"
-#include "plan/template.hpp"
+#include "plan/kmm/template.hpp"
 
 using namespace kmm::plan;
 

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "api/codec.hpp"
-#include "plan/validate.hpp"
+#include "plan/lint/validate.hpp"
 #include "value/reader.hpp"
 
 namespace validate_case {

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "api/codec.hpp"
-#include "plan/validate.hpp"
+#include "plan/lint/validate.hpp"
 #include "unit/plan/validate_case.hpp"
 #include "value/reader.hpp"
 

@@ -5,7 +5,7 @@
 #include <set>
 #include <string>
 
-#include "plan/version_labels.hpp"
+#include "plan/kmm/version_labels.hpp"
 
 using namespace kmm::plan;
 using kmm::api::ScheduleKey;

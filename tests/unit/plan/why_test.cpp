@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "plan/why.hpp"
+#include "plan/fleet/why.hpp"
 #include "unit/plan/build.hpp"
 
 using namespace kmm;

@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "plan/template.hpp"
+#include "plan/kmm/template.hpp"
 #include "render/parts.hpp"
 #include "render/quote.hpp"
 

@@ -8,14 +8,14 @@
 #include "api/made_objects.hpp"
 #include "base/text.hpp"
 #include "cli/document.hpp"
+#include "kmm-plan/check/reporting.hpp"
 #include "kmm-plan/source/documents.hpp"
 #include "kmm-plan/source/operator_config.hpp"
 #include "kmm-plan/source/plan_options.hpp"
-#include "kmm-plan/check/reporting.hpp"
 #include "kmm-plan/verbs.hpp"
-#include "plan/lines.hpp"
-#include "plan/lint.hpp"
-#include "plan/validate.hpp"
+#include "plan/fleet/lines.hpp"
+#include "plan/lint/lint.hpp"
+#include "plan/lint/validate.hpp"
 #include "recipe/files/documents.hpp"
 
 namespace kmm::tool_plan {

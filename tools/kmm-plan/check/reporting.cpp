@@ -12,7 +12,7 @@
 #include "base/last_errno.hpp"
 #include "base/text.hpp"
 #include "cli/document.hpp"
-#include "plan/codes.hpp"
+#include "plan/codes/codes.hpp"
 #include "sys/fd.hpp"
 #include "sys/file_ops.hpp"
 #include "value/reader.hpp"

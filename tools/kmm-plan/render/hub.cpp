@@ -13,7 +13,7 @@
 #include "kmm-plan/render/directory.hpp"
 #include "kmm-plan/render/output.hpp"
 #include "kmm-plan/source/source.hpp"
-#include "plan/validate.hpp"
+#include "plan/lint/validate.hpp"
 #include "render/hub.hpp"
 #include "render/manifests.hpp"
 

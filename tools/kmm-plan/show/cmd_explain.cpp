@@ -2,7 +2,7 @@
 // kmm-plan explain: what a reason or finding means.
 #include "cli/explain.hpp"
 #include "kmm-plan/verbs.hpp"
-#include "plan/codes.hpp"
+#include "plan/codes/codes.hpp"
 
 namespace kmm::tool_plan {
 

@@ -4,15 +4,15 @@
 
 #include <fmt/format.h>
 
-#include "base/text.hpp"
 #include "base/join_some.hpp"
+#include "base/text.hpp"
 #include "cli/document.hpp"
 #include "cli/table.hpp"
 #include "cli/text.hpp"
 #include "kmm-plan/source/documents.hpp"
 #include "kmm-plan/source/plan_options.hpp"
 #include "kmm-plan/verbs.hpp"
-#include "plan/matrix.hpp"
+#include "plan/fleet/matrix.hpp"
 #include "report/report.hpp"
 
 namespace kmm::tool_plan {

@@ -10,7 +10,7 @@
 #include "kmm-plan/source/documents.hpp"
 #include "kmm-plan/source/plan_options.hpp"
 #include "kmm-plan/verbs.hpp"
-#include "plan/upgrade_view.hpp"
+#include "plan/fleet/upgrade_view.hpp"
 
 namespace kmm::tool_plan {
 

@@ -10,7 +10,7 @@
 #include "api/canonical.hpp"
 #include "api/codec.hpp"
 #include "base/text.hpp"
-#include "plan/drift.hpp"
+#include "plan/fleet/drift.hpp"
 #include "record/sha256.hpp"
 
 namespace kmm::tool_plan {

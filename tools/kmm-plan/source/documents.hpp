@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "kmm-plan/source/source.hpp"
-#include "plan/plan.hpp"
-#include "plan/why.hpp"
+#include "plan/decide/plan.hpp"
+#include "plan/fleet/why.hpp"
 #include "value/node.hpp"
 
 namespace kmm::tool_plan {

@@ -13,7 +13,7 @@
 
 #include "base/bounded_queue.hpp"
 #include "cli/console.hpp"
-#include "plan/lines.hpp"
+#include "plan/fleet/lines.hpp"
 
 namespace kmm::tool_plan {
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "kmm-plan/source/source.hpp"
-#include "plan/release.hpp"
+#include "plan/kmm/release.hpp"
 #include "render/operator_config.hpp"
 
 namespace kmm::tool_plan {

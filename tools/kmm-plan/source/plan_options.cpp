@@ -6,10 +6,10 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
-#include "plan/lint.hpp"
-#include "plan/template.hpp"
-#include "plan/version_labels.hpp"
-#include "plan/what_if.hpp"
+#include "plan/fleet/what_if.hpp"
+#include "plan/kmm/template.hpp"
+#include "plan/kmm/version_labels.hpp"
+#include "plan/lint/lint.hpp"
 
 namespace kmm::tool_plan {
 

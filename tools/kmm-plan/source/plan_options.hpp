@@ -8,8 +8,8 @@
 #include "api/labels.hpp"
 #include "cli/app.hpp"
 #include "kmm-plan/source/source.hpp"
-#include "plan/plan.hpp"
-#include "plan/release.hpp"
+#include "plan/decide/plan.hpp"
+#include "plan/kmm/release.hpp"
 
 namespace kmm::tool_plan {
 

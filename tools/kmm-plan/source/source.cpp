@@ -16,9 +16,9 @@
 #include "kmm-plan/source/live.hpp"
 #include "kmm-plan/source/operator_config.hpp"
 #include "kube/kubeconfig.hpp"
-#include "plan/lint.hpp"
-#include "plan/policy.hpp"
-#include "plan/validate.hpp"
+#include "plan/decide/policy.hpp"
+#include "plan/lint/lint.hpp"
+#include "plan/lint/validate.hpp"
 #include "sys/file_ops.hpp"
 
 namespace kmm::tool_plan {

@@ -10,7 +10,7 @@
 
 #include "api/types.hpp"
 #include "cli/app.hpp"
-#include "plan/lint.hpp"
+#include "plan/lint/lint.hpp"
 #include "value/node.hpp"
 
 namespace kmm::tool_plan {

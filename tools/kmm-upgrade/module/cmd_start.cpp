@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include "upgrade/drive_module/operator_check.hpp"
 #include "kmm-upgrade/session/begin.hpp"
 #include "kmm-upgrade/verbs.hpp"
-#include "plan/drift.hpp"
+#include "plan/fleet/drift.hpp"
+#include "plan/fleet/make_plan.hpp"
 #include "record/sha256.hpp"
 #include "sys/host.hpp"
-#include "value/reader.hpp"
+#include "upgrade/drive_module/operator_check.hpp"
 #include "upgrade/engine/replay.hpp"
 #include "upgrade/module/subject.hpp"
+#include "value/reader.hpp"
 
 namespace kmm::tool_upgrade {
 namespace {

@@ -11,12 +11,12 @@
 #include "base/text.hpp"
 #include "cluster/kube_store.hpp"
 #include "cluster/worker_process.hpp"
+#include "kmm-upgrade/session/begin.hpp"
+#include "kmm-upgrade/verbs.hpp"
+#include "plan/fleet/apply.hpp"
 #include "upgrade/drive_module/fleet.hpp"
 #include "upgrade/drive_module/prepare_apply.hpp"
 #include "upgrade/drive_module/takeover.hpp"
-#include "kmm-upgrade/session/begin.hpp"
-#include "kmm-upgrade/verbs.hpp"
-#include "plan/apply.hpp"
 #include "upgrade/module/subject.hpp"
 
 namespace kmm::tool_upgrade {

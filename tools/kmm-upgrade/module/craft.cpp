@@ -7,10 +7,10 @@
 
 #include "api/codec.hpp"
 #include "base/text.hpp"
+#include "kmm-upgrade/module/verbs.hpp"
 #include "kmm-upgrade/session/begin.hpp"
 #include "kmm-upgrade/session/newcomers.hpp"
-#include "kmm-upgrade/module/verbs.hpp"
-#include "plan/plan.hpp"
+#include "plan/kmm/eligible.hpp"
 #include "upgrade/drive_module/module_actor.hpp"
 #include "upgrade/drive_module/prepare.hpp"
 #include "upgrade/module/subject.hpp"

@@ -12,7 +12,7 @@
 #include "kmm-upgrade/recipe/verbs.hpp"
 #include "kmm-upgrade/session/pools.hpp"
 #include "kmm-upgrade/verbs.hpp"
-#include "plan/matrix.hpp"
+#include "plan/fleet/matrix.hpp"
 #include "recipe/files/findings.hpp"
 #include "recipe/files/observe.hpp"
 #include "recipe/files/options.hpp"
