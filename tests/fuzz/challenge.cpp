@@ -5,7 +5,7 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "fuzz/target.hpp"
-#include "registry/auth.hpp"
+#include "registry/client/auth.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     using namespace kmm;

@@ -5,7 +5,7 @@
 #include "base/error.hpp"
 #include "fuzz/target.hpp"
 #include "image/manifest.hpp"
-#include "registry/document_service.hpp"
+#include "registry/client/document_service.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     using namespace kmm;

@@ -5,9 +5,10 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "fuzz/target.hpp"
-#include "registry/layer_view.hpp"
-#include "registry/tar_reader.hpp"
-#include "registry/tar_scan.hpp"
+#include "registry/client/request.hpp"
+#include "registry/layer/layer_view.hpp"
+#include "registry/unpack/tar_reader.hpp"
+#include "registry/unpack/tar_scan.hpp"
 
 namespace {
 

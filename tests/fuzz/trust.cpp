@@ -5,7 +5,7 @@
 #include "base/error.hpp"
 #include "fuzz/target.hpp"
 #include "image/mirrors.hpp"
-#include "registry/document_service.hpp"
+#include "registry/client/document_service.hpp"
 #include "trust/signature.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

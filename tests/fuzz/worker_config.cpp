@@ -5,7 +5,7 @@
 #include "api/codec.hpp"
 #include "base/error.hpp"
 #include "fuzz/target.hpp"
-#include "registry/puller.hpp"
+#include "registry/client/credentials.hpp"
 #include "value/reader.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

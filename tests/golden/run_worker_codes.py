@@ -35,7 +35,10 @@ def main():
     known = {row["code"] for row in json.loads(done.stdout)["codes"]}
     used, words = {}, set()
     for room in ROOMS:
-        for path in sorted((source / room).glob("*.[ch]pp")):
+        paths = sorted((source / room).rglob("*.[ch]pp"))
+        if not paths:
+            raise SystemExit(f"{room}: no source of this room was found")
+        for path in paths:
             if path.name.startswith("codes."):
                 continue
             text = path.read_text()

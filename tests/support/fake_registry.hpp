@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "registry/hash.hpp"
+#include "registry/layer/hash.hpp"
 #include "support/fake_server.hpp"
 
 namespace kmm::test {

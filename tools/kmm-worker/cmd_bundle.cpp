@@ -21,7 +21,7 @@
 #include "kmm-worker/job.hpp"
 #include "kmm-worker/result.hpp"
 #include "net/ca_bundle.hpp"
-#include "registry/layer_writer.hpp"
+#include "registry/unpack/layer_writer.hpp"
 #include "sys/file_ops.hpp"
 #include "sys/shared_library.hpp"
 #include "sys/temp_dir.hpp"

@@ -15,7 +15,7 @@
 #include "kmm-worker/image_step.hpp"
 #include "kmm-worker/job.hpp"
 #include "kmm-worker/result.hpp"
-#include "registry/cache.hpp"
+#include "registry/pull/cache.hpp"
 
 namespace kmm::tool_worker {
 

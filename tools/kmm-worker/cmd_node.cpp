@@ -17,7 +17,7 @@
 #include "kmod/files.hpp"
 #include "kmod/identity.hpp"
 #include "kmod/module_service.hpp"
-#include "registry/document_service.hpp"
+#include "registry/client/document_service.hpp"
 #include "report/metrics.hpp"
 
 namespace kmm::tool_worker {

@@ -17,18 +17,18 @@
 #include "kmm-worker/job.hpp"
 #include "kmm-worker/key_holder.hpp"
 #include "kmm-worker/result.hpp"
-#include "kmod/inflate.hpp"
 #include "kmod/files.hpp"
+#include "kmod/inflate.hpp"
 #include "kmod/module_file.hpp"
 #include "kmod/module_service.hpp"
 #include "kmod/signature.hpp"
 #include "kmod/signer.hpp"
-#include "registry/layer_service.hpp"
-#include "registry/rewrite.hpp"
+#include "registry/pull/rewrite.hpp"
+#include "registry/unpack/layer_service.hpp"
 #include "sys/file_ops.hpp"
-#include "sys/trust.hpp"
 #include "sys/sandbox.hpp"
 #include "sys/signals.hpp"
+#include "sys/trust.hpp"
 
 namespace kmm::tool_worker {
 

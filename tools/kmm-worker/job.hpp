@@ -14,8 +14,9 @@
 #include "cli/app.hpp"
 #include "kmod/host.hpp"
 #include "kmod/preflight.hpp"
-#include "registry/policy_files.hpp"
-#include "registry/puller.hpp"
+#include "registry/client/credentials.hpp"
+#include "registry/client/request.hpp"
+#include "registry/local/policy_files.hpp"
 #include "sys/confined.hpp"
 
 namespace kmm::tool_worker {

@@ -8,6 +8,8 @@
 #include "base/number.hpp"
 #include "base/text.hpp"
 #include "kmm-worker/job.hpp"
+#include "registry/client/request.hpp"
+#include "registry/layer/limits.hpp"
 #include "sys/signals.hpp"
 
 namespace kmm::tool_worker {

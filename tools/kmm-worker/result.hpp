@@ -13,8 +13,8 @@
 #include "cli/app.hpp"
 #include "kmod/host.hpp"
 #include "kmod/procedure.hpp"
-#include "registry/puller.hpp"
-#include "registry/rewrite.hpp"
+#include "registry/pull/rewrite.hpp"
+#include "registry/unpack/extracted.hpp"
 #include "value/node.hpp"
 
 namespace kmm::tool_worker {

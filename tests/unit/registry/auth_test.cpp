@@ -6,7 +6,7 @@
 #include <fstream>
 
 #include "base/text.hpp"
-#include "registry/auth.hpp"
+#include "registry/client/auth.hpp"
 #include "sys/temp_dir.hpp"
 #include "unit/registry/pull_fixture.hpp"
 

@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "net/url.hpp"
-#include "registry/auth.hpp"
+#include "registry/client/auth.hpp"
 
 using namespace kmm;
 using net::AddressScope;

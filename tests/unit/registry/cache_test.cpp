@@ -11,8 +11,9 @@
 
 #include "image/mirrors.hpp"
 #include "image/reference.hpp"
-#include "registry/cache.hpp"
-#include "registry/learnt.hpp"
+#include "registry/client/learnt.hpp"
+#include "registry/pull/cache.hpp"
+#include "registry/pull/puller.hpp"
 #include "sys/temp_dir.hpp"
 #include "unit/registry/pull_fixture.hpp"
 #include "value/writer.hpp"

@@ -11,8 +11,9 @@
 #include <string>
 #include <vector>
 
-#include "registry/document_service.hpp"
-#include "registry/layer_service.hpp"
+#include "registry/client/document_service.hpp"
+#include "registry/client/request.hpp"
+#include "registry/unpack/layer_service.hpp"
 #include "sys/confined.hpp"
 #include "sys/message.hpp"
 #include "sys/shared_ring.hpp"

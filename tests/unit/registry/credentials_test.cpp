@@ -5,8 +5,9 @@
 #include <filesystem>
 #include <fstream>
 
-#include "registry/auth.hpp"
-#include "registry/puller.hpp"
+#include "registry/client/auth.hpp"
+#include "registry/client/credentials.hpp"
+#include "registry/client/request.hpp"
 #include "sys/temp_dir.hpp"
 #include "unit/registry/pull_fixture.hpp"
 

@@ -7,6 +7,8 @@
 #include <functional>
 
 #include "image/manifest.hpp"
+#include "registry/client/request.hpp"
+#include "registry/pull/puller.hpp"
 #include "sys/temp_dir.hpp"
 #include "unit/registry/pull_fixture.hpp"
 

@@ -6,6 +6,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "registry/client/request.hpp"
+
 namespace kmm::test {
 
 namespace fs = std::filesystem;

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "registry/client/request.hpp"
 #include "sys/temp_dir.hpp"
 #include "unit/registry/pull_fixture.hpp"
 

@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "registry/cache.hpp"
+#include "registry/pull/cache.hpp"
 #include "unit/registry/extraction_fixture.hpp"
 #include "value/writer.hpp"
 

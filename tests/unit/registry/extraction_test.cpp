@@ -7,7 +7,8 @@
 
 #include <filesystem>
 
-#include "registry/cache.hpp"
+#include "registry/pull/cache.hpp"
+#include "registry/pull/puller.hpp"
 #include "unit/registry/extraction_fixture.hpp"
 
 using namespace kmm;

@@ -2,6 +2,7 @@
 // Links of modules and firmware to files that lie elsewhere in the image.
 #include <doctest/doctest.h>
 
+#include "registry/client/request.hpp"
 #include "unit/registry/pull_fixture.hpp"
 
 using namespace kmm;

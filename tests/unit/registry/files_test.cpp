@@ -7,7 +7,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "registry/staging.hpp"
+#include "registry/client/request.hpp"
+#include "registry/unpack/staging.hpp"
 #include "sys/temp_dir.hpp"
 #include "unit/registry/pull_fixture.hpp"
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "image/manifest.hpp"
+#include "registry/client/request.hpp"
 #include "unit/registry/pull_fixture.hpp"
 
 using namespace kmm;

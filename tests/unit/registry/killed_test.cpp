@@ -10,6 +10,8 @@
 #include <fstream>
 #include <set>
 
+#include "registry/client/request.hpp"
+#include "registry/pull/puller.hpp"
 #include "sys/fd.hpp"
 #include "sys/temp_dir.hpp"
 #include "unit/registry/pull_fixture.hpp"

@@ -9,7 +9,9 @@
 #include <future>
 #include <thread>
 
-#include "registry/layer_feed.hpp"
+#include "registry/client/request.hpp"
+#include "registry/pull/layer_feed.hpp"
+#include "registry/pull/puller.hpp"
 #include "sys/temp_dir.hpp"
 #include "unit/registry/pull_fixture.hpp"
 

@@ -2,7 +2,7 @@
 // Servers that are not what they are taken for: no token server, and TLS that is too old.
 #include <doctest/doctest.h>
 
-#include "registry/auth.hpp"
+#include "registry/client/auth.hpp"
 #include "unit/registry/pull_fixture.hpp"
 
 using namespace kmm;

@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "base/text.hpp"
-#include "registry/mirror_files.hpp"
+#include "registry/client/credentials.hpp"
+#include "registry/client/request.hpp"
+#include "registry/local/mirror_files.hpp"
 #include "sys/temp_dir.hpp"
 #include "unit/registry/pull_fixture.hpp"
 

@@ -12,8 +12,8 @@
 #include <memory>
 #include <sstream>
 
-#include "registry/document_service.hpp"
-#include "registry/layer_service.hpp"
+#include "registry/client/document_service.hpp"
+#include "registry/unpack/layer_service.hpp"
 #include "sys/confined.hpp"
 
 namespace kmm::test {

@@ -11,7 +11,9 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "registry/puller.hpp"
+#include "registry/client/request.hpp"
+#include "registry/pull/puller.hpp"
+#include "registry/unpack/extracted.hpp"
 #include "support/fake_registry.hpp"
 #include "support/tar_builder.hpp"
 

@@ -6,6 +6,8 @@
 #include <csignal>
 
 #include "image/manifest.hpp"
+#include "registry/client/request.hpp"
+#include "registry/pull/puller.hpp"
 #include "unit/registry/pull_fixture.hpp"
 
 using namespace kmm;

@@ -12,7 +12,7 @@
 
 #include "base/error.hpp"
 #include "pull_fixture.hpp"
-#include "registry/rewrite.hpp"
+#include "registry/pull/rewrite.hpp"
 #include "sys/temp_dir.hpp"
 #include "value/reader.hpp"
 

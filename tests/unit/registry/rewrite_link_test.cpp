@@ -5,6 +5,7 @@
 #include <map>
 #include <string>
 
+#include "registry/client/request.hpp"
 #include "unit/registry/rewrite_fixture.hpp"
 
 using namespace kmm;

@@ -9,7 +9,8 @@
 #include <memory>
 
 #include "base/text.hpp"
-#include "registry/puller.hpp"
+#include "registry/client/request.hpp"
+#include "registry/pull/puller.hpp"
 #include "trust/signature.hpp"
 #include "unit/registry/pull_fixture.hpp"
 

@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "registry/hash.hpp"
-#include "registry/local.hpp"
-#include "registry/upload.hpp"
+#include "registry/layer/hash.hpp"
+#include "registry/local/local.hpp"
+#include "registry/pull/upload.hpp"
 #include "sys/fd.hpp"
 #include "sys/temp_dir.hpp"
 

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "registry/threaded_source.hpp"
+#include "registry/unpack/threaded_source.hpp"
 
 using namespace kmm;
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "registry/client/request.hpp"
 #include "unit/registry/pull_fixture.hpp"
 
 using namespace kmm;
