@@ -7,7 +7,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
-#include "kmod/files.hpp"
+#include "kmod/ko/files.hpp"
 
 namespace kmm::kernel {
 

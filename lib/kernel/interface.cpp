@@ -7,7 +7,7 @@
 #include "base/error.hpp"
 #include "base/number.hpp"
 #include "base/text.hpp"
-#include "kmod/module_file.hpp"
+#include "kmod/ko/module_file.hpp"
 
 namespace kmm::kernel {
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "kmod/versions.hpp"
+#include "kmod/check/versions.hpp"
 
 namespace kmm::kernel {
 

@@ -8,9 +8,9 @@
 
 #include "base/join_some.hpp"
 #include "base/text.hpp"
-#include "kmod/parameters.hpp"
-#include "kmod/preflight.hpp"
-#include "kmod/signature.hpp"
+#include "kmod/check/parameters.hpp"
+#include "kmod/check/preflight.hpp"
+#include "kmod/ko/signature.hpp"
 
 namespace kmm::kernel {
 

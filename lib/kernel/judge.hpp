@@ -9,7 +9,7 @@
 #include "base/error.hpp"
 #include "kernel/interface.hpp"
 #include "kernel/signature.hpp"
-#include "kmod/module_index.hpp"
+#include "kmod/host/module_index.hpp"
 
 namespace kmm::kernel {
 

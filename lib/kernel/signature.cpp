@@ -19,8 +19,8 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
-#include "kmod/files.hpp"
-#include "kmod/signature.hpp"
+#include "kmod/ko/files.hpp"
+#include "kmod/ko/signature.hpp"
 
 namespace kmm::kernel {
 

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "kmod/module_index.hpp"
+#include "kmod/host/module_index.hpp"
 
 namespace kmm::kernel {
 

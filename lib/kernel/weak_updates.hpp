@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "kernel/interface.hpp"
-#include "kmod/module_index.hpp"
+#include "kmod/host/module_index.hpp"
 
 namespace kmm::kernel {
 

@@ -15,7 +15,7 @@
 #include "base/text.hpp"
 #include "cli/table.hpp"
 #include "kernel/judge.hpp"
-#include "kmod/module_service.hpp"
+#include "kmod/ko/module_service.hpp"
 #include "registry/client/certs.hpp"
 #include "registry/client/document_service.hpp"
 #include "registry/local/mirror_files.hpp"

@@ -4,11 +4,11 @@
 
 #include "base/error.hpp"
 #include "fuzz/target.hpp"
-#include "kmod/inflate.hpp"
-#include "kmod/module_file.hpp"
-#include "kmod/parameters.hpp"
-#include "kmod/signature.hpp"
-#include "kmod/signer.hpp"
+#include "kmod/check/parameters.hpp"
+#include "kmod/ko/inflate.hpp"
+#include "kmod/ko/module_file.hpp"
+#include "kmod/ko/signature.hpp"
+#include "kmod/ko/signer.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     using namespace kmm;

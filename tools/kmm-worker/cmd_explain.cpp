@@ -11,7 +11,7 @@
 #include "kmm-worker/commands.hpp"
 #include "kmm-worker/job.hpp"
 #include "kmm-worker/result.hpp"
-#include "kmod/errno_doctor.hpp"
+#include "kmod/check/errno_doctor.hpp"
 
 namespace kmm::tool_worker {
 

@@ -14,9 +14,9 @@
 #include "kmm-worker/job.hpp"
 #include "kmm-worker/node_lock.hpp"
 #include "kmm-worker/result.hpp"
-#include "kmod/files.hpp"
-#include "kmod/identity.hpp"
-#include "kmod/module_service.hpp"
+#include "kmod/host/identity.hpp"
+#include "kmod/ko/files.hpp"
+#include "kmod/ko/module_service.hpp"
 #include "registry/client/document_service.hpp"
 #include "report/metrics.hpp"
 

@@ -11,7 +11,7 @@
 #include "kmm-worker/load_step.hpp"
 #include "kmm-worker/node_lock.hpp"
 #include "kmm-worker/result.hpp"
-#include "kmod/loader.hpp"
+#include "kmod/load/loader.hpp"
 #include "sys/clock.hpp"
 
 namespace kmm::tool_worker {

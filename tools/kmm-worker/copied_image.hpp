@@ -6,7 +6,7 @@
 
 #include "kmm-worker/job.hpp"
 #include "kmm-worker/result.hpp"
-#include "kmod/module_index.hpp"
+#include "kmod/host/module_index.hpp"
 
 namespace kmm::tool_worker {
 

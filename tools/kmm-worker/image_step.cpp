@@ -19,7 +19,7 @@
 #include "api/names.hpp"
 #include "base/text.hpp"
 #include "cli/table.hpp"
-#include "kmod/module_service.hpp"
+#include "kmod/ko/module_service.hpp"
 #include "registry/client/certs.hpp"
 #include "registry/client/document_service.hpp"
 #include "registry/local/mirror_files.hpp"

@@ -9,8 +9,8 @@
 
 #include <sys/types.h>
 
-#include "kmod/module_file.hpp"
-#include "kmod/signer.hpp"
+#include "kmod/ko/module_file.hpp"
+#include "kmod/ko/signer.hpp"
 #include "sys/fd.hpp"
 
 namespace kmm::tool_worker {

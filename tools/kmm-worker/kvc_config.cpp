@@ -12,7 +12,7 @@
 #include "base/module_name.hpp"
 #include "base/text.hpp"
 #include "kmm-worker/job.hpp"
-#include "kmod/files.hpp"
+#include "kmod/ko/files.hpp"
 #include "sys/trust.hpp"
 
 namespace kmm::tool_worker {

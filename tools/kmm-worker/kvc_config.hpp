@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "kmod/host.hpp"
+#include "kmod/host/host.hpp"
 
 namespace kmm::tool_worker {
 

@@ -10,7 +10,7 @@
 #include "cli/app.hpp"
 #include "kmm-worker/job.hpp"
 #include "kmm-worker/result.hpp"
-#include "kmod/procedure.hpp"
+#include "kmod/load/procedure.hpp"
 #include "sys/clock.hpp"
 
 namespace kmm::tool_worker {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "kmod/host.hpp"
+#include "kmod/host/host.hpp"
 #include "sys/clock.hpp"
 #include "sys/fd.hpp"
 

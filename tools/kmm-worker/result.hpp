@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "cli/app.hpp"
-#include "kmod/host.hpp"
-#include "kmod/procedure.hpp"
+#include "kmod/host/host.hpp"
+#include "kmod/load/procedure.hpp"
 #include "registry/pull/rewrite.hpp"
 #include "registry/unpack/extracted.hpp"
 #include "value/node.hpp"

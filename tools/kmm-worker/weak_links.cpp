@@ -17,8 +17,8 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
-#include "kmod/files.hpp"
-#include "kmod/inflate.hpp"
+#include "kmod/ko/files.hpp"
+#include "kmod/ko/inflate.hpp"
 #include "sys/directory.hpp"
 
 namespace kmm::tool_worker {

@@ -3,7 +3,7 @@
 
 #include "base/text.hpp"
 #include "kernel/judge.hpp"
-#include "kmod/signature.hpp"
+#include "kmod/ko/signature.hpp"
 #include "unit/kmod/fixtures.hpp"
 
 using namespace kmm;

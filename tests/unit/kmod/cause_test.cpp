@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "kmod/host_tree.hpp"
-#include "kmod/inflate.hpp"
-#include "kmod/procedure.hpp"
+#include "kmod/host/host_tree.hpp"
+#include "kmod/ko/inflate.hpp"
+#include "kmod/load/procedure.hpp"
 #include "unit/kmod/load_rig.hpp"
 
 using namespace kmm;

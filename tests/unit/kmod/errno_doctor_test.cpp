@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kmod/errno_doctor.hpp"
+#include "kmod/check/errno_doctor.hpp"
 
 #include <doctest/doctest.h>
 

@@ -6,10 +6,10 @@
 #include <filesystem>
 
 #include "base/error.hpp"
-#include "kmod/firmware.hpp"
-#include "kmod/host_checks.hpp"
-#include "kmod/load_record.hpp"
-#include "kmod/procedure.hpp"
+#include "kmod/check/host_checks.hpp"
+#include "kmod/check/load_record.hpp"
+#include "kmod/host/firmware.hpp"
+#include "kmod/load/procedure.hpp"
 #include "unit/kmod/fixtures.hpp"
 
 using namespace kmm;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kmod/firmware.hpp"
+#include "kmod/host/firmware.hpp"
 
 #include <map>
 #include <set>

@@ -14,10 +14,10 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "kmod/files.hpp"
-#include "kmod/host.hpp"
-#include "kmod/loader.hpp"
-#include "kmod/module_file.hpp"
+#include "kmod/host/host.hpp"
+#include "kmod/ko/files.hpp"
+#include "kmod/ko/module_file.hpp"
+#include "kmod/load/loader.hpp"
 #include "sys/clock.hpp"
 #include "sys/temp_dir.hpp"
 

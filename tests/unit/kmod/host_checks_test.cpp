@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kmod/host_checks.hpp"
+#include "kmod/check/host_checks.hpp"
 
 #include <doctest/doctest.h>
 
@@ -10,7 +10,8 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
-#include "kmod/signature.hpp"
+#include "kmod/host/keyring.hpp"
+#include "kmod/ko/signature.hpp"
 #include "unit/kmod/fixtures.hpp"
 
 using namespace kmm;

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kmod/host.hpp"
+#include "kmod/host/host.hpp"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
 #include <filesystem>
 
-#include "kmod/host_index.hpp"
-#include "kmod/host_tree.hpp"
+#include "kmod/host/host_index.hpp"
+#include "kmod/host/host_tree.hpp"
+#include "kmod/load/kernel_log.hpp"
 #include "sys/directory.hpp"
 #include "unit/kmod/fixtures.hpp"
-#include "kmod/kernel_log.hpp"
 
 using namespace kmm;
 using namespace kmm::test;

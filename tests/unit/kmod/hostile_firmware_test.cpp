@@ -5,7 +5,7 @@
 #include <filesystem>
 
 #include "base/error.hpp"
-#include "kmod/firmware.hpp"
+#include "kmod/host/firmware.hpp"
 #include "unit/kmod/fixtures.hpp"
 
 using namespace kmm;

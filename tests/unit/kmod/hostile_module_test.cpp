@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
-#include "kmod/inflate.hpp"
+#include "kmod/ko/inflate.hpp"
 
 using namespace kmm;
 

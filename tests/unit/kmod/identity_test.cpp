@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kmod/identity.hpp"
+#include "kmod/host/identity.hpp"
 
 #include <doctest/doctest.h>
 
 #include <filesystem>
 #include <fstream>
 
-#include "kmod/load_record.hpp"
-#include "kmod/procedure.hpp"
+#include "kmod/check/load_record.hpp"
+#include "kmod/load/procedure.hpp"
 #include "unit/kmod/fixtures.hpp"
 
 using namespace kmm;

@@ -7,8 +7,8 @@
 #include <optional>
 
 #include "base/error.hpp"
-#include "kmod/procedure.hpp"
-#include "kmod/steps.hpp"
+#include "kmod/load/procedure.hpp"
+#include "kmod/load/steps.hpp"
 #include "unit/kmod/fixtures.hpp"
 
 using namespace kmm;

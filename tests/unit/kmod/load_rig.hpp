@@ -5,7 +5,7 @@
 #include <doctest/doctest.h>
 
 #include "base/error.hpp"
-#include "kmod/procedure.hpp"
+#include "kmod/load/procedure.hpp"
 #include "unit/kmod/fixtures.hpp"
 
 namespace kmm::test {

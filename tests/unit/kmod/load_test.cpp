@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kmod/procedure.hpp"
+#include "kmod/load/procedure.hpp"
 
 #include <doctest/doctest.h>
 
 #include <cerrno>
 
 #include "base/error.hpp"
-#include "kmod/parameters.hpp"
+#include "kmod/check/parameters.hpp"
 #include "unit/kmod/load_rig.hpp"
 
 using namespace kmm;

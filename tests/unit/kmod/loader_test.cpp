@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kmod/loader.hpp"
+#include "kmod/load/loader.hpp"
 
 #include <doctest/doctest.h>
 

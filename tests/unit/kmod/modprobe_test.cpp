@@ -4,9 +4,9 @@
 #include <filesystem>
 
 #include "base/error.hpp"
-#include "kmod/modprobe_args.hpp"
-#include "kmod/modprobe_config.hpp"
-#include "kmod/preflight.hpp"
+#include "kmod/check/preflight.hpp"
+#include "kmod/host/modprobe_args.hpp"
+#include "kmod/host/modprobe_config.hpp"
 #include "unit/kmod/fixtures.hpp"
 
 using namespace kmm;

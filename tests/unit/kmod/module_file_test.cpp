@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kmod/module_file.hpp"
+#include "kmod/ko/module_file.hpp"
 
 #include <doctest/doctest.h>
 
@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
-#include "kmod/signature.hpp"
+#include "kmod/ko/signature.hpp"
 #include "unit/kmod/fixtures.hpp"
 
 using namespace kmm;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kmod/module_index.hpp"
+#include "kmod/host/module_index.hpp"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
 #include "base/error.hpp"
-#include "kmod/inflate.hpp"
+#include "kmod/ko/inflate.hpp"
 #include "unit/kmod/fixtures.hpp"
 
 using namespace kmm;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Modules that are read in a confined process are what they are when they are read here.
-#include "kmod/module_service.hpp"
+#include "kmod/ko/module_service.hpp"
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
@@ -10,9 +10,9 @@
 #include <csignal>
 
 #include "base/error.hpp"
-#include "kmod/identity.hpp"
-#include "kmod/inflate.hpp"
-#include "kmod/module_index.hpp"
+#include "kmod/host/identity.hpp"
+#include "kmod/host/module_index.hpp"
+#include "kmod/ko/inflate.hpp"
 #include "sys/message.hpp"
 #include "unit/kmod/fixtures.hpp"
 

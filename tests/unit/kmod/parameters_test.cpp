@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kmod/parameters.hpp"
+#include "kmod/check/parameters.hpp"
 
 #include <doctest/doctest.h>
 

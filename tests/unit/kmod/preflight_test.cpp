@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kmod/preflight.hpp"
+#include "kmod/check/preflight.hpp"
 
 #include <doctest/doctest.h>
 
 #include "base/error.hpp"
-#include "kmod/inflate.hpp"
+#include "kmod/ko/inflate.hpp"
 #include "unit/kmod/fixtures.hpp"
 
 using namespace kmm;

@@ -7,9 +7,9 @@
 #include <cerrno>
 
 #include "base/error.hpp"
-#include "kmod/errno_doctor.hpp"
-#include "kmod/load_record.hpp"
-#include "kmod/procedure.hpp"
+#include "kmod/check/errno_doctor.hpp"
+#include "kmod/check/load_record.hpp"
+#include "kmod/load/procedure.hpp"
 #include "unit/kmod/fixtures.hpp"
 
 using namespace kmm;

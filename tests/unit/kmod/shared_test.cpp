@@ -4,9 +4,9 @@
 
 #include <cerrno>
 
-#include "kmod/load_record.hpp"
-#include "kmod/procedure.hpp"
-#include "kmod/users.hpp"
+#include "kmod/check/load_record.hpp"
+#include "kmod/load/procedure.hpp"
+#include "kmod/load/users.hpp"
 #include "unit/kmod/fixtures.hpp"
 
 using namespace kmm;

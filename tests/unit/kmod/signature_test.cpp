@@ -15,7 +15,8 @@
 #include <utility>
 #include <vector>
 
-#include "kmod/signature.hpp"
+#include "kmod/host/keyring.hpp"
+#include "kmod/ko/signature.hpp"
 #include "unit/kmod/fixtures.hpp"
 
 using namespace kmm;

@@ -13,9 +13,9 @@
 
 #include "base/error.hpp"
 #include "fixtures.hpp"
-#include "kmod/inflate.hpp"
-#include "kmod/signature.hpp"
-#include "kmod/signer.hpp"
+#include "kmod/ko/inflate.hpp"
+#include "kmod/ko/signature.hpp"
+#include "kmod/ko/signer.hpp"
 #include "sys/file_ops.hpp"
 #include "sys/process.hpp"
 

@@ -6,8 +6,8 @@
 #include <cerrno>
 
 #include "base/error.hpp"
-#include "kmod/load_record.hpp"
-#include "kmod/procedure.hpp"
+#include "kmod/check/load_record.hpp"
+#include "kmod/load/procedure.hpp"
 #include "unit/kmod/fixtures.hpp"
 #include "unit/kmod/load_rig.hpp"
 

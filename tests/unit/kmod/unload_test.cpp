@@ -4,8 +4,8 @@
 #include <cerrno>
 
 #include "base/error.hpp"
+#include "kmod/load/procedure.hpp"
 #include "unit/kmod/fixtures.hpp"
-#include "kmod/procedure.hpp"
 
 using namespace kmm;
 using namespace kmm::test;

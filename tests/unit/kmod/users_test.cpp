@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kmod/users.hpp"
+#include "kmod/load/users.hpp"
 
 #include <doctest/doctest.h>
 

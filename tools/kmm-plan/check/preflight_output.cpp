@@ -12,7 +12,7 @@
 #include "cli/text.hpp"
 #include "kmm-plan/check/recipe_output.hpp"
 #include "kmm-plan/source/documents.hpp"
-#include "kmod/signature.hpp"
+#include "kmod/ko/signature.hpp"
 #include "recipe/template/digest.hpp"
 
 namespace kmm::tool_plan {

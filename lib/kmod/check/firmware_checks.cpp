@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether the kernel finds and can read the firmware that modules name.
+#include <fnmatch.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/number.hpp"
+#include "base/text.hpp"
+#include "kmod/check/host_checks.hpp"
+#include "kmod/host/firmware.hpp"
+#include "kmod/ko/files.hpp"
+
+namespace kmm::kmod {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+/// A path here below the host's root, by links as the host has them; any other one as it is.
+std::string through_links(const HostPaths& host, const std::string& path) {
+    return !host.root.empty() && path.starts_with(host.root + "/") ? here_of(host, on_host(host, path)) : path;
+}
+
+}  // namespace
+
+std::vector<std::string> firmware_directories(const HostPaths& host, const std::string& release) {
+    const std::string root = host.etc.ends_with("/etc") ? host.etc.substr(0, host.etc.size() - 4) : std::string();
+    std::vector<std::string> directories;
+    if (const std::string custom = firmware_search_path(host); !custom.empty())
+        directories.push_back(here_of(host, custom));
+    const std::string base = root + "/lib/firmware";
+    for (const std::string& below : {"/updates/" + release, std::string("/updates"), "/" + release, std::string()})
+        directories.push_back(through_links(host, base + below));
+    return directories;
+}
+
+std::vector<std::string> firmware_before(const HostPaths& host, const std::string& to,
+                                         const std::vector<FirmwareFile>& installed) {
+    std::vector<std::string> found;
+    std::set<std::string> seen;
+    for (const auto& directory : firmware_directories(host, node_facts(host).kernel)) {
+        std::error_code error;
+        if (directory == to || fs::equivalent(directory, to, error)) break;
+        for (const auto& file : installed) {
+            const std::string path = directory + "/" + file.name;
+            const std::string there = fs::canonical(through_links(host, path), error).native();
+            if (error || !fs::is_regular_file(there, error) || !seen.insert(file.name).second) continue;
+            if (sha256_hex(read_module_bytes(there)) == file.sha256) continue;
+            found.push_back(on_host(host, path));
+        }
+    }
+    return found;
+}
+
+std::vector<std::string> firmware_instead(const HostPaths& host, const std::vector<FirmwareFile>& installed) {
+    std::vector<std::string> found;
+    std::set<std::string> names;
+    for (const auto& file : installed) names.insert(file.name);
+    const auto directories = firmware_directories(host, node_facts(host).kernel);
+    for (const auto& file : installed) {
+        const std::size_t dot = file.name.rfind('.');
+        const std::string plain = file.name.substr(0, dot);
+        if (dot == std::string::npos || (!file.name.ends_with(".xz") && !file.name.ends_with(".zst"))) continue;
+        if (names.contains(plain)) continue;  // the image has both
+        const auto first = std::find_if(directories.begin(), directories.end(), [&](const std::string& directory) {
+            std::error_code error;
+            return fs::is_regular_file(through_links(host, directory + "/" + plain), error);
+        });
+        if (first != directories.end()) found.push_back(on_host(host, *first + "/" + plain));
+    }
+    return found;
+}
+
+namespace {
+
+/// True for a name with wildcards, which tools that build an initrd expand; the kernel never asks for it.
+bool is_pattern(const std::string& file) { return file.find_first_of("*?[") != std::string::npos; }
+
+/// Whether `directory` has a file that the pattern `file` means. Wildcards before the last / are not looked for, and
+/// taken as met.
+bool has_match(const HostPaths& host, const std::string& directory, const std::string& file) {
+    const std::size_t slash = file.rfind('/');
+    const std::string place = slash == std::string::npos ? std::string() : "/" + file.substr(0, slash);
+    const std::string pattern = slash == std::string::npos ? file : file.substr(slash + 1);
+    if (is_pattern(place)) return true;
+    std::error_code error;
+    fs::directory_iterator it(through_links(host, directory + place), error);
+    for (const fs::directory_iterator end; !error && it != end; it.increment(error)) {
+        if (::fnmatch(pattern.c_str(), it->path().filename().c_str(), 0) == 0) return true;
+    }
+    return false;
+}
+
+}  // namespace
+
+std::vector<std::string> firmware_forms(const HostPaths& host, const std::vector<std::string>& directories,
+                                        const std::string& file) {
+    std::vector<std::string> forms;
+    for (const char* ending : {"", ".xz", ".zst", ".gz"}) {
+        const bool there = std::any_of(directories.begin(), directories.end(), [&](const std::string& directory) {
+            std::error_code error;
+            if (is_pattern(file)) return has_match(host, directory, file + ending);
+            return fs::exists(through_links(host, directory + "/" + file + ending), error);
+        });
+        if (there) forms.emplace_back(ending);
+    }
+    return forms;
+}
+
+namespace {
+
+bool before_release(const std::string& release, int major_number, int minor_number) {
+    const auto pieces = base::split(release, '.');
+    const auto number = [&](std::size_t at) {
+        const std::string_view piece = pieces.size() > at ? pieces[at] : std::string_view();
+        return base::parse_number<int>(piece.substr(0, piece.find_first_not_of("0123456789"))).value_or(0);
+    };
+    return std::pair(number(0), number(1)) < std::pair(major_number, minor_number);
+}
+
+/// Whether the kernel decompresses firmware files with this ending; nullopt if that is not known. Source: Linux
+/// drivers/base/firmware_loader.
+std::optional<bool> reads_firmware(const CheckInput& input, const std::string& ending) {
+    if (ending.empty()) return true;
+    if (ending == ".gz") return false;
+    if (const auto any = kernel_option(input, "CONFIG_FW_LOADER_COMPRESS")) {
+        if (!*any) return false;
+        if (kernel_option(input, "CONFIG_FW_LOADER_COMPRESS_ZSTD") == true && ending == ".zst") return true;
+        if (kernel_option(input, "CONFIG_FW_LOADER_COMPRESS_XZ") == true && ending == ".xz") return true;
+        return ending == ".xz" && before_release(input.facts.kernel, 5, 19);  // which has no choice
+    }
+    if (ending == ".zst" && before_release(input.facts.kernel, 5, 19)) return false;
+    const std::string function = ending == ".zst" ? "fw_decompress_zstd" : "fw_decompress_xz";
+    const auto named = kernel_functions(input.host, {"fw_decompress_zstd", "fw_decompress_xz"});
+    if (named && !named->empty()) return named->contains(function);  // with neither, they may have other names here
+    return std::nullopt;
+}
+
+}  // namespace
+
+void check_firmware_files(const CheckInput& input, Diagnostics& findings) {
+    std::vector<std::string> directories = firmware_directories(input.host, input.facts.kernel);
+    if (!input.wish.firmware.empty()) directories.insert(directories.begin(), input.wish.firmware);
+    for (const auto& name : input.found.order.names) {
+        std::vector<std::string> missing;
+        for (const auto& file : input.index.find(name)->file.info_all("firmware")) {
+            const auto forms = firmware_forms(input.host, directories, file);
+            if (forms.empty()) missing.push_back(file);
+            if (forms.empty() || std::any_of(forms.begin(), forms.end(), [&](const std::string& form) {
+                    return reads_firmware(input, form) != false;
+                }))
+                continue;
+            add_finding(
+                findings, Severity::warning, "firmware-compressed",
+                fmt::format(
+                    "module {} may ask for firmware {}, and only {}{} is there, which kernel {} does not decompress",
+                    name, base::escape(file), base::escape(file), forms.front(), input.facts.kernel),
+                "put the file into the image as it is, not compressed");
+        }
+        if (missing.empty()) continue;
+        add_finding(findings, Severity::warning, "firmware-missing",
+                    fmt::format("module {} may ask for firmware that is neither in the image nor on this host: {}",
+                                name, first_of(missing)),
+                    "put it into the image and set firmwarePath, if this node's device needs it");
+    }
+}
+
+}  // namespace kmm::kmod

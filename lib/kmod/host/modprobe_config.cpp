@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kmod/host/modprobe_config.hpp"
+
+#include <fnmatch.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "base/text.hpp"
+#include "kmod/ko/files.hpp"
+
+namespace kmm::kmod {
+
+namespace {
+
+std::vector<std::string> config_words(std::string_view line) {
+    std::vector<std::string> words;
+    std::string word;
+    bool quoted = false;
+    for (const char c : line) {
+        if (c == '"') quoted = !quoted;
+        if (!quoted &&
+            (c == ' ' || c == '\t' || c == '\r')) {  // a file with CR LF: the kernel takes the CR for a blank, too
+            if (!word.empty()) words.push_back(std::move(word));
+            word.clear();
+        } else {
+            word += c;
+        }
+    }
+    if (!word.empty()) words.push_back(std::move(word));
+    return words;
+}
+
+std::string rest_of(const std::vector<std::string>& words, std::size_t from) {
+    std::string text;
+    for (std::size_t i = from; i < words.size(); ++i) text += (text.empty() ? "" : " ") + words[i];
+    return text;
+}
+
+/// From words[first] on; words before the first section have no meaning.
+SoftNames softdep_of(const std::vector<std::string>& words, std::size_t first) {
+    SoftNames names;
+    std::vector<std::string>* list = nullptr;
+    for (std::size_t i = first; i < words.size(); ++i) {
+        if (words[i] == "pre:" || words[i] == "post:") {
+            list = words[i] == "pre:" ? &names.pre : &names.post;
+        } else if (list != nullptr) {
+            list->push_back(normalise_name(words[i]));
+        }
+    }
+    return names;
+}
+
+/// `where` is "/etc/modprobe.d/NAME:LINE". modprobe sorts the modules.softdep of a tree among the files of modprobe.d.
+bool is_read_before_modules(std::string_view where) {
+    const std::string_view file = where.substr(0, where.rfind(':'));
+    return file.substr(file.rfind('/') + 1) < std::string_view("modules.softdep");
+}
+
+void take_line(const std::vector<std::string>& words, const std::string& where, ModprobeConfig& config) {
+    if (words.size() < 2) return;
+    const std::string name = normalise_name(words[1]);
+    if (words[0] == "blacklist") {
+        config.blacklist.emplace(name, HostOption{name, where});
+    } else if (words[0] == "alias") {
+        if (words.size() > 2) config.aliases.push_back({words[1], normalise_name(words[2]), where});
+    } else if (words[0] == "options") {
+        for (std::size_t i = 2; i < words.size(); ++i) config.options[name].push_back({words[i], where});
+    } else if (words[0] == "install" || words[0] == "remove") {
+        auto& commands = words[0] == "install" ? config.install : config.remove;
+        if (words.size() > 2)
+            commands.push_back({words[1], rest_of(words, 2), where});  // without a command it is no line for modprobe
+    } else if (words[0] == "softdep") {
+        if (words.size() > 2)
+            config.softdeps.push_back({words[1], softdep_of(words, 2), is_read_before_modules(where)});
+    }
+}
+
+void take_file(const std::string& path, const std::string& shown, ModprobeConfig& config) {
+    const auto text = read_text(path, 1U << 20U);
+    if (!text) return;
+    std::string line;
+    std::size_t number = 1;
+    std::size_t first = 1;
+    const auto end_line = [&] {
+        const auto words = config_words(line);
+        line.clear();
+        if (!words.empty() && words.front().front() != '#')
+            take_line(words, fmt::format("{}:{}", shown, first), config);
+        first = number;
+    };
+    // As freadline_wrapped() of libkmod: a backslash takes a line break away with itself, and stands for whatever else
+    // follows it.
+    for (std::size_t i = 0; i < text->size(); ++i) {
+        const bool literal = (*text)[i] == '\\' && i + 1 < text->size();
+        const char c = (*text)[literal ? ++i : i];
+        if (c == '\n') ++number;
+        if (c != '\n') {
+            line += c;
+        } else if (!literal) {
+            end_line();
+        }
+    }
+    end_line();
+}
+
+void take_names(std::string_view list, const auto& add) {
+    for (const auto name : base::split(list, ',')) {
+        if (!name.empty()) add(name);
+    }
+}
+
+/// One word as the kernel takes it (next_arg() of lib/cmdline.c): without quotes around it or its value.
+std::string as_kernel(std::string word) {
+    if (word.front() == '"') word.erase(0, 1);
+    if (const auto equals = word.find('=');
+        equals != std::string::npos && equals + 1 < word.size() && word[equals + 1] == '"')
+        word.erase(equals + 1, 1);
+    if (!word.empty() && word.back() == '"') word.pop_back();
+    return word;
+}
+
+/// The parameter of a module in one word, as libkmod takes it; GRUB puts quotes around the whole of a word with blanks.
+void take_parameter(std::string word, ModprobeConfig& config) {
+    const bool whole = word.front() == '"';
+    if (whole) word.erase(0, 1);
+    const auto dot = word.find('.');
+    const auto equals = word.find('=');
+    const auto quote = word.find('"');
+    if (dot == std::string::npos || dot == 0 || (equals != std::string::npos && equals < dot)) return;
+    if (quote != std::string::npos && (equals == std::string::npos || quote < equals)) return;
+    if (whole && (equals == std::string::npos || quote == std::string::npos)) return;
+    if (whole) word.insert(equals + 1, 1, '"');
+    const std::string name = word.substr(0, dot);
+    if (is_module_name(name)) config.options[normalise_name(name)].push_back({word.substr(dot + 1), "/proc/cmdline"});
+}
+
+void take_command_line(const HostPaths& host, ModprobeConfig& config) {
+    const std::string text = read_text(host.proc + "/cmdline", 1U << 16U).value_or("");
+    bool for_init = false;  // what follows --; modprobe reads it all the same
+    for (const auto& word : config_words(text)) {
+        constexpr std::string_view of_modprobe = "modprobe.blacklist=";
+        constexpr std::string_view of_kernel = "module_blacklist=";
+        const std::string_view view(word);
+        for_init = for_init || word == "--";
+        if (view.starts_with(of_modprobe)) {
+            take_names(view.substr(of_modprobe.size()), [&](std::string_view raw) {
+                const std::string name = normalise_name(raw);
+                config.blacklist.emplace(name, HostOption{name, "/proc/cmdline"});
+            });
+        } else if (const std::string plain = as_kernel(word); plain.starts_with(of_kernel)) {
+            if (for_init) continue;
+            config.kernel_blacklist.clear();  // given twice, the kernel keeps the last one
+            take_names(std::string_view(plain).substr(of_kernel.size()),
+                       [&](std::string_view name) { config.kernel_blacklist.emplace(name); });
+        } else {
+            take_parameter(word, config);
+        }
+    }
+}
+
+}  // namespace
+
+bool alias_fits(const std::string& alias, const std::string& name) {
+    std::string pattern = alias;
+    bool in_set = false;  // there - is a range, as libkmod's underscores() has it
+    for (char& c : pattern) {
+        if (c == '[' || c == ']') in_set = c == '[';
+        if (c == '-' && !in_set) c = '_';
+    }
+    return ::fnmatch(pattern.c_str(), normalise_name(name).c_str(), 0) == 0;
+}
+
+std::optional<std::vector<std::string>> aliased(const ModprobeConfig& config, const std::string& name) {
+    std::optional<std::vector<std::string>> modules;
+    for (const auto& alias : config.aliases) {
+        if (!alias_fits(alias.pattern, name)) continue;
+        if (!modules) modules.emplace();
+        if (alias.module != "off") modules->push_back(alias.module);
+    }
+    return modules;
+}
+
+const HostCommand* command_for(const std::vector<HostCommand>& commands, const std::string& name) {
+    const auto it = std::find_if(commands.begin(), commands.end(),
+                                 [&](const HostCommand& command) { return alias_fits(command.pattern, name); });
+    return it == commands.end() ? nullptr : &*it;
+}
+
+SoftNames soft_names(const std::vector<SoftLine>& config, const std::string& name,
+                     const std::vector<std::string>& own) {
+    const auto of_config = [&](bool before_modules) {
+        return std::find_if(config.begin(), config.end(), [&](const SoftLine& line) {
+            return line.before_modules == before_modules && alias_fits(line.pattern, name);
+        });
+    };
+    if (const auto line = of_config(true); line != config.end()) return line->names;
+    for (std::string text : own) {
+        std::replace(text.begin(), text.end(), '\n', ' ');
+        if (const auto words = config_words(text); !words.empty()) return softdep_of(words, 0);
+    }
+    const auto line = of_config(false);
+    return line == config.end() ? SoftNames() : line->names;
+}
+
+ModprobeConfig read_modprobe_config(const HostPaths& host) {
+    const std::string root = host.etc.ends_with("/etc") ? host.etc.substr(0, host.etc.size() - 4) : std::string();
+    std::map<std::string, std::pair<std::string, std::string>> files;  // name -> path, shown
+    for (const std::string below : {"/etc", "/run", "/usr/local/lib", "/usr/lib", "/lib"}) {
+        const std::string own = (below == "/etc" ? host.etc : root + below) + "/modprobe.d";
+        const std::string directory = host.root.empty() ? own : here_of(host, below + "/modprobe.d");
+        std::error_code error;
+        for (std::filesystem::directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) {
+            const std::string name = it->path().filename().native();
+            if (name.size() > 5 && (name.ends_with(".conf") || name.ends_with(".alias")) && name.front() != '.')
+                files.emplace(name,
+                              std::pair(host.root.empty() ? it->path().native()
+                                                          : here_of(host, it->path().native().substr(host.root.size())),
+                                        below + "/modprobe.d/" + name));
+        }
+    }
+    ModprobeConfig config;
+    for (const auto& [name, where] : files) take_file(where.first, where.second, config);
+    take_command_line(host, config);
+    return config;
+}
+
+}  // namespace kmm::kmod

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// The host's own modprobe.d files and the module settings of its kernel command line. Never those of an image. Source:
+// man 5 modprobe.d; libkmod-config.c of kmod 30; Linux Documentation/admin-guide/kernel-parameters.txt.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kmod/host/host.hpp"
+
+namespace kmm::kmod {
+
+/// A setting and where it stands, "/etc/modprobe.d/a.conf:3" or "/proc/cmdline".
+struct HostOption {
+    std::string text;
+    std::string where;
+};
+
+/// One `alias` line.
+struct HostAlias {
+    std::string pattern;  ///< as it is written
+    std::string module;
+    std::string where;
+};
+
+/// One `install` or `remove` line.
+struct HostCommand {
+    std::string pattern;  ///< of module names, as it is written
+    std::string text;
+    std::string where;
+};
+
+/// What a softdep names, in its order; normalised.
+struct SoftNames {
+    std::vector<std::string> pre;   ///< modules or aliases to load before
+    std::vector<std::string> post;  ///< modules or aliases to load after
+};
+
+/// One `softdep` line.
+struct SoftLine {
+    std::string pattern;  ///< of module names, as it is written
+    SoftNames names;
+    bool before_modules = true;  ///< in a file that modprobe reads before modules.softdep, by its name
+};
+
+/// Module names are normalised.
+struct ModprobeConfig {
+    std::map<std::string, std::vector<HostOption>> options;   ///< module -> KEY=VALUE entries, in effective order
+    std::map<std::string, HostOption> blacklist;              ///< module -> where; concerns aliases, and -b
+    std::vector<HostAlias> aliases;          ///< in order: modprobe loads the modules of all lines that fit
+    std::set<std::string> kernel_blacklist;  ///< module_blacklist=: the kernel itself refuses these; as written, which
+                                             ///< is how it compares them
+    std::vector<HostCommand> install, remove;                 ///< in order; never run
+    std::vector<SoftLine> softdeps;                           ///< in order: modprobe takes the first that fits alone
+};
+
+/// Whether `name` is what `alias`, a pattern of fnmatch as modules and modprobe.d have them, stands for. `-` and `_`
+/// are the same.
+[[nodiscard]] bool alias_fits(const std::string& alias, const std::string& name);
+
+/// What is around module `name`: of the first of its softdeps alone, as libkmod has it, which are the lines of `config`
+/// and `own`, the softdep= values of its file (depmod writes each into modules.softdep as a line).
+[[nodiscard]] SoftNames soft_names(const std::vector<SoftLine>& config, const std::string& name,
+                                   const std::vector<std::string>& own);
+
+/// The modules that `alias` lines make of `name`, without "off"; nullopt if there is no such line. modprobe takes them
+/// instead of a module of that name, and of aliases in modules.
+[[nodiscard]] std::optional<std::vector<std::string>> aliased(const ModprobeConfig& config, const std::string& name);
+
+/// The command for module `name`, nullptr for none: the first whose pattern fits, as libkmod has it.
+[[nodiscard]] const HostCommand* command_for(const std::vector<HostCommand>& commands, const std::string& name);
+
+/// Reads the directories in modprobe's order (etc, run, usr/local/lib, usr/lib, lib); a file hides those of the same
+/// name in later ones. Unreadable files and unknown lines are skipped, as modprobe does.
+[[nodiscard]] ModprobeConfig read_modprobe_config(const HostPaths& host);
+
+}  // namespace kmm::kmod

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kmod/host/soft_needs.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace kmm::kmod {
+
+namespace {
+
+class SoftNeeds {
+public:
+    SoftNeeds(const SoftPlace& place, std::vector<HostModule>& modules, std::set<std::string>& optional)
+        : place_(place), modules_(modules), optional_(optional) {}
+
+    void run() {
+        const std::vector<HostModule> given = std::exchange(modules_, {});
+        for (const auto& module : given) given_.insert(normalise_name(module.name));
+        for (const auto& module : place_.live) fill(module);
+        for (const auto& module : given) fill(module);
+    }
+
+private:
+    void fill(const HostModule& module) {
+        const std::string name = normalise_name(module.name);
+        const SoftNames soft = soft_names(place_.config.softdeps, name, module.softdeps);
+        for (const auto& wish : soft.pre) probe(wish);
+        if ((given_.contains(name) || !is_live(name)) && done_.insert(name).second) modules_.push_back(module);
+        for (const auto& wish : soft.post) probe(wish);
+    }
+
+    /// `wish` is a module or an alias.
+    void probe(const std::string& wish) {
+        if (!visited_.insert(wish).second || is_elsewhere(wish)) return;
+        if (const auto modules = aliased(place_.config, wish)) {  // these come first, also for what is a module's name
+            for (const auto& name : *modules) {
+                if (name == wish || visited_.insert(name).second) take_module(name);
+            }
+            return;
+        }
+        if (take_module(wish)) return;
+        for (const auto& name : host_modules_with_alias(place_.directory, wish)) probe(name);
+    }
+
+    /// False if the host has no module of this name.
+    bool take_module(const std::string& name) {
+        if (is_elsewhere(name)) return true;
+        const auto need = find_host_module(place_.directory, name);
+        if (need) take(*need);
+        return need || is_live(name);
+    }
+
+    void take(const HostNeed& need) {
+        const bool is_out_of_reach =
+            std::any_of(need.missing.begin(), need.missing.end(),
+                        [&](const auto& missing) { return !is_live(missing.first); }) ||
+            std::any_of(need.modules.begin(), need.modules.end(), [&](const HostModule& module) {
+                return is_elsewhere(module.name) && !is_live(module.name);
+            });
+        if (is_out_of_reach) return;
+        for (const auto& module : need.modules) {
+            const std::string name = normalise_name(module.name);
+            if (!given_.contains(name) && !is_live(name)) optional_.insert(name);
+            fill(module);
+        }
+    }
+
+    [[nodiscard]] bool is_live(const std::string& name) const { return live_module(place_.host, name).has_value(); }
+    [[nodiscard]] bool is_elsewhere(const std::string& name) const {
+        return place_.is_elsewhere && place_.is_elsewhere(name);
+    }
+
+    const SoftPlace& place_;
+    std::vector<HostModule>& modules_;
+    std::set<std::string>& optional_;
+    std::set<std::string> given_, visited_, done_;
+};
+
+}  // namespace
+
+void add_soft_needs(const SoftPlace& place, std::vector<HostModule>& modules, std::set<std::string>& optional) {
+    SoftNeeds(place, modules, optional).run();
+}
+
+std::optional<std::string> soft_failure(const std::string& name, const Error& error) {
+    if (error.exit() == Exit::hung || error.exit() == Exit::unhealthy || error.exit() == Exit::integrity ||
+        is_interruption(error.exit()))
+        return std::nullopt;
+    return fmt::format("soft-dependency-failed: module {} is wished for by a softdep and not loaded: {}", name,
+                       error.message());
+}
+
+}  // namespace kmm::kmod
