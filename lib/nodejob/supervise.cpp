@@ -57,6 +57,15 @@ void arrange_descriptors(const std::string& out_file, int alive) {
     ::close_range(static_cast<unsigned>(kept) + 1, ~0U, 0);
 }
 
+/// What is run all the same after a failure has a file of its own: the end of the job's output is about the failure.
+void divert_output(const std::string& file) {
+    const int out = ::open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (out < 0) return;
+    ::dup2(out, 1);
+    ::dup2(out, 2);
+    ::close(out);
+}
+
 /// A Pod that ends, or a session that is cleaned up, ends all that is in its cgroup. "", or why it could not be left.
 std::string leave_cgroup(const std::string& root) {
     if (root.empty() || ::access((root + "/cgroup.controllers").c_str(), F_OK) != 0)
@@ -128,6 +137,7 @@ void supervise(const JobSpec& spec, const std::string& id, const SlotPlace& plac
         result.failed_command = i;
         result.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
         result.exit_code = result.signal != 0 ? -1 : WEXITSTATUS(status);
+        divert_output(place.directory + "/out.always");
     }
     result.finished = base::format_rfc3339(clock.now_unix());
     sys::write_file_atomically(ops, place.directory + "/result.json", result_text(result));

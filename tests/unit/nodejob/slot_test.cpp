@@ -145,7 +145,9 @@ TEST_SUITE("nodejob::unit") {
         CHECK(job.signal == SIGKILL);
         CHECK(job.failed_command == 1);
         CHECK_FALSE(job.succeeded());
-        CHECK(slot.output_end(1000) == "one\nalways\n");
+        // Why it failed is at the end of its output.
+        CHECK(slot.output_end(1000) == "one\n");
+        CHECK(place.text("slot/out.always") == "always\n");
     }
 
     TEST_CASE("a command that is not there fails with 127 and says so") {
