@@ -264,6 +264,24 @@ void prove_apt(const Node& node, const Words& install, const Words& wanted, cons
         .hint("apt-get -s " + base::join(Words(install.begin() + 1, install.end()), " ") + " shows all of it");
 }
 
+/// Whether a dpkg was cut off, after which apt-get refuses to begin: its updates are there, and nobody has its lock.
+bool is_dpkg_cut_off(const Place& place) {
+    const auto updates = place.list("/var/lib/dpkg/updates");
+    const auto is_number = [](const std::string& name) {
+        return name.find_first_not_of("0123456789") == std::string::npos;
+    };
+    if (std::none_of(updates.begin(), updates.end(), is_number)) return false;
+    for (const char* file : {"/var/lib/dpkg/lock-frontend", "/var/lib/dpkg/lock"}) {
+        if (!place.exists(file)) continue;
+        const sys::Fd fd = place.open(file, O_RDONLY);
+        struct flock lock {};
+        lock.l_type = F_WRLCK;
+        lock.l_whence = SEEK_SET;
+        if (::fcntl(fd.get(), F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK) return false;
+    }
+    return true;
+}
+
 void packages(const Node& node, const kubernetes::Version& target, const Words& programs,
               std::vector<nodejob::Command>& commands) {
     const Place& place = node.place;
@@ -279,14 +297,12 @@ void packages(const Node& node, const kubernetes::Version& target, const Words& 
                       "DPkg::Lock::Timeout=300"};
         for (const std::string& program : programs) install.push_back(fmt::format("{}={}-*", program, bare(target)));
         prove_apt(node, install, programs, target);
-        const auto with = [](Words words, const Words& more) {
-            words.insert(words.end(), more.begin(), more.end());
-            return words;
-        };
-        add(place, commands, {"dpkg", "--configure", "-a"});
-        add(place, commands, with({"apt-mark", "unhold"}, programs));
+        // Where another program has the lock, apt-get waits for it, and dpkg does not.
+        if (is_dpkg_cut_off(place)) add(place, commands, {"dpkg", "--force-confold", "--configure", "-a"});
         add(place, commands, install);
-        add(place, commands, with({"apt-mark", "hold"}, programs), true);
+        Words hold{"apt-mark", "hold"};
+        hold.insert(hold.end(), programs.begin(), programs.end());
+        add(place, commands, std::move(hold), true);
         for (nodejob::Command& command : commands) command.environment = {{"DEBIAN_FRONTEND", "noninteractive"}};
         return;
     }
