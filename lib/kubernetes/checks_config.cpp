@@ -103,7 +103,11 @@ Finding kubernetes_version_cm(const CheckInput& input) {
     if (others.empty()) {
         return {Outcome::ok, fmt::format("kubeadm-config names {}, which the control plane runs", named->text())};
     }
-    return {Outcome::fail, fmt::format("kubeadm-config names {}, others run: {}", named->text(), name_some(others))};
+    // An upgrade to the target has begun, and its first control plane has come to the end of it.
+    return {Outcome::fail, fmt::format("kubeadm-config names {}, others run: {}", named->text(), name_some(others)),
+            named == input.target ? "kmm-upgrade resume goes on with a run under way; else: start with --ignore-checks "
+                                    "versions-uniform,kubernetes-version-cm"
+                                  : ""};
 }
 
 bool is_external_etcd(const CheckInput& input) {
