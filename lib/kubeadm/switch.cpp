@@ -225,11 +225,6 @@ bool is_in_sources(const Place& place, const kubernetes::Version& target, const 
     return false;
 }
 
-bool is_installed(const Place& place, const kubernetes::Version& target, const std::string& program) {
-    if (place.find_program(program).empty()) return false;
-    return (program == "kubeadm" ? kubeadm_version(place) : kubelet_version(place)) == target;
-}
-
 /// The packages depend on each other: only what belongs to them may come along, and nothing may go.
 void prove_apt(const Node& node, const Words& install, const Words& wanted, const kubernetes::Version& target) {
     Words simulate = install;
@@ -343,6 +338,11 @@ void packages(const Node& node, const kubernetes::Version& target, const Words& 
 
 }  // namespace
 
+bool is_installed(const Place& place, const kubernetes::Version& target, const std::string& program) {
+    if (place.find_program(program).empty()) return false;
+    return (program == "kubeadm" ? kubeadm_version(place) : kubelet_version(place)) == target;
+}
+
 PlacingTrial try_placing(const Node& node, const Switch& how, const kubernetes::Version& target,
                          const std::string& program) {
     PlacingTrial trial;
@@ -380,7 +380,7 @@ std::string find_kubeadm(const Place& place, const Switch& how, const kubernetes
             if (error.code() != "binary-not-found") throw;
         }
     }
-    return kubeadm_version(place) == target ? place.find_program("kubeadm") : std::string();
+    return is_installed(place, target, "kubeadm") ? place.find_program("kubeadm") : std::string();
 }
 
 std::string placing_key(const kubernetes::Version& target) {
@@ -403,11 +403,14 @@ void require_kubeadm(const Node& node, const Switch& how, const kubernetes::Vers
     // Its version alone does not tell that all of the job was done: a package may not be configured, or not held.
     const auto last = slot.look();
     const bool is_unfinished = last.key == key && !last.succeeded();
-    const auto found = kubeadm_version(node.place);
+    // A worker may have none: only joining takes one.
+    const bool is_there = !node.place.find_program("kubeadm").empty();
+    const auto found = is_there ? std::optional(kubeadm_version(node.place)) : std::nullopt;
     if (found == target && (!is_unfinished || how.way == Switch::Way::none)) return;
     if (how.way == Switch::Way::none) {
         throw Error(Exit::checks_failed, "kubeadm-version",
-                    fmt::format("expected kubeadm {} on this node, found {}", target.text(), found.text()))
+                    fmt::format("expected kubeadm {} on this node, found {}", target.text(),
+                                found ? found->text() : "none"))
             .hint("install it first, or say how with --switch");
     }
     slot.mark_received(
