@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
@@ -132,9 +133,11 @@ void supervise(const JobSpec& spec, const std::string& id, const SlotPlace& plac
     for (std::size_t i = 0; i < spec.commands.size(); ++i) {
         const bool failed = result.exit_code != 0 || result.signal != 0;
         if (!is_apart || (failed && !spec.commands[i].always)) continue;
+        const off_t output_at = ::lseek(1, 0, SEEK_CUR);  // shared with those that ran before
         const int status = run_command(spec.commands[i]);
         if (failed || status == 0) continue;
         result.failed_command = i;
+        result.output_at = static_cast<std::size_t>(std::max<off_t>(output_at, 0));
         result.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
         result.exit_code = result.signal != 0 ? -1 : WEXITSTATUS(status);
         divert_output(place.directory + "/out.always");
