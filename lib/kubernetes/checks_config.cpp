@@ -138,8 +138,8 @@ std::optional<Finding> fixed_etcd_unreadable(const CheckInput& input) {
     const auto tag = configured_etcd(input.inventory);
     if (tag.empty() || fixed_etcd(input)) { return std::nullopt; }
     return Finding{Outcome::fail,
-                   fmt::format("etcd.local.imageTag of kubeadm-config is '{}': kubeadm upgrades no control plane with a "
-                               "tag that is not a version",
+                   fmt::format("etcd.local.imageTag of kubeadm-config is '{}': kubeadm upgrades no control plane with "
+                               "a tag that is not a version",
                                base::escape(tag)),
                    "name a version there, as 3.5.26-0, or leave it out"};
 }

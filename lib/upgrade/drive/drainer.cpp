@@ -225,7 +225,7 @@ std::string Drainer::drain(const std::string& name, const plan::DrainRules& rule
     auto next_word_of_budget = k_first_word, next_word_of_ending = k_first_word;
     for (milliseconds pause{1000};; pause = k_look_again) {
         auto left = plan::plan_drain(workloads_.pods(name), rules);
-        // Who uses the module has to be gone, however often it comes.
+        // Where certain Pods have to be gone, they are awaited, however often they come.
         if (!rules.users) returning.leave_out(left.evict);
         if (!left.refusals.empty())
             throw Error(Exit::checks_failed, "pods-not-evictable", base::join(left.refusals, "; "))
