@@ -51,6 +51,18 @@ std::optional<Cordon> uncordoned(const Cordon& found, const std::string& owner) 
     return Cordon{};
 }
 
+/// Whether the controller of a Pod is of another group than apps.
+bool is_of_another_group(const Node& pod) {
+    const auto* owners = pod.find_path({"metadata", "ownerReferences"});
+    if (owners == nullptr || !owners->is_sequence()) return false;
+    return std::any_of(owners->items().begin(), owners->items().end(), [](const Node& owner) {
+        const auto* controller = owner.find("controller");
+        const auto version = owner.get_string({"apiVersion"});
+        return controller != nullptr && controller->as_bool() == true && !version.empty() &&
+               !version.starts_with("apps/");
+    });
+}
+
 class KubeWorkloads final : public Workloads {
 public:
     KubeWorkloads(KubeStore& store, std::optional<kube::OwnPod> own) : store_(store), own_(std::move(own)) {}
@@ -75,7 +87,8 @@ public:
         std::vector<api::WorkloadPod> found;
         for (const auto& tree : store_.client().list_all(kube::resources::k_pods, query)) {
             auto pod = api::decode_workload_pod(tree);
-            if (pod.controller_kind == "DaemonSet")
+            // Others have a DaemonSet of their own, as OpenKruise: its Pods come back as those of apps do.
+            if (pod.controller_kind == "DaemonSet" && !is_of_another_group(tree))
                 pod.is_controller_gone = !has_daemon_set({pod.namespace_, pod.controller_name});
             pod.is_self = is_own(pod);
             found.push_back(std::move(pod));

@@ -138,14 +138,18 @@ std::vector<ManifestDrift> manifest_drift(const Place& place, const ManifestSet&
 
 Preflight read_preflight(std::string_view text) {
     Preflight found;
+    std::string* last = nullptr;  // an error may take several lines
     for (auto line : base::split(text, '\n')) {
         line = base::trim(line);
+        for (const auto* other : {"[preflight]", "[ERROR ", "[WARNING "})
+            if (line.starts_with(other)) last = nullptr;
+        if (last != nullptr && !line.empty()) *last += fmt::format(" {}", line);
         for (const auto& [mark, into] : {std::pair(std::string_view("[ERROR "), &found.errors),
                                          std::pair(std::string_view("[WARNING "), &found.warnings)}) {
             const auto end = line.find("]: ");
-            if (line.starts_with(mark) && end != std::string_view::npos)
-                into->push_back(
-                    fmt::format("{}: {}", line.substr(mark.size(), end - mark.size()), line.substr(end + 3)));
+            if (!line.starts_with(mark) || end == std::string_view::npos) continue;
+            into->push_back(fmt::format("{}: {}", line.substr(mark.size(), end - mark.size()), line.substr(end + 3)));
+            last = into == &found.errors ? &into->back() : nullptr;
         }
     }
     return found;

@@ -105,7 +105,7 @@ nodejob::JobSpec kubelet_job(const Node& node, const KubeletOptions& options, bo
     // A package may be there and not be configured, or not be held: its manager looks for itself.
     const bool by_packages = options.how.way == Switch::Way::packages;
     if (is_worker) {
-        if (by_packages || kubeadm_version(node.place) != options.target)
+        if (by_packages || !is_installed(node.place, options.target, "kubeadm"))
             append(placing_commands(node, options.how, options.target, {"kubeadm"}));
         std::vector<std::string> words{"kubeadm", "upgrade", "node"};
         if (!options.ignored_preflight.empty())

@@ -36,6 +36,15 @@ bool is_warning_of_libraries(std::string_view line) {
            line.find(".go:") != std::string_view::npos;
 }
 
+/// What kubeadm writes around its errors, whatever they are: three lines after those that its preflight has found.
+bool is_around_errors(std::string_view line) {
+    static constexpr std::string_view k_beginnings[] = {
+        "[preflight] Some fatal errors occurred", "[preflight] If you know what you are doing",
+        "error execution phase preflight: preflight checks failed", "To see the stack trace of this error"};
+    return std::any_of(std::begin(k_beginnings), std::end(k_beginnings),
+                       [&](auto beginning) { return line.starts_with(beginning); });
+}
+
 }  // namespace
 
 sys::Fd Place::open(const std::string& path, int flags) const {
@@ -162,7 +171,8 @@ std::string how_it_ended(const nodejob::JobView& job) {
 void tell_output(Error& error, const std::string& output) {
     std::vector<std::string> told;
     for (const std::string_view line : base::split(output, '\n')) {
-        if (!is_warning_of_libraries(base::trim(line))) told.emplace_back(line);
+        const auto text = base::trim(line);
+        if (!is_warning_of_libraries(text) && !is_around_errors(text)) told.emplace_back(line);
     }
     const std::string printed = base::join(told, "\n");
     std::vector<std::string> lines;

@@ -51,6 +51,9 @@ struct PlacingTrial {
 /// is none. Errors: those of version_of_program.
 [[nodiscard]] std::string find_kubeadm(const Place& place, const Switch& how, const kubernetes::Version& target);
 
+/// Whether the program, kubeadm or kubelet, is on this node in that version. Errors: those of version_of_program.
+[[nodiscard]] bool is_installed(const Place& place, const kubernetes::Version& target, const std::string& program);
+
 /// The key of the job that puts kubeadm of this version in place.
 [[nodiscard]] std::string placing_key(const kubernetes::Version& target);
 /// Puts kubeadm of this version in place unless it is there. Errors: checks_failed "kubeadm-version" if it is not and

@@ -225,11 +225,6 @@ bool is_in_sources(const Place& place, const kubernetes::Version& target, const 
     return false;
 }
 
-bool is_installed(const Place& place, const kubernetes::Version& target, const std::string& program) {
-    if (place.find_program(program).empty()) return false;
-    return (program == "kubeadm" ? kubeadm_version(place) : kubelet_version(place)) == target;
-}
-
 /// The packages depend on each other: only what belongs to them may come along, and nothing may go.
 void prove_apt(const Node& node, const Words& install, const Words& wanted, const kubernetes::Version& target) {
     Words simulate = install;
@@ -264,6 +259,24 @@ void prove_apt(const Node& node, const Words& install, const Words& wanted, cons
         .hint("apt-get -s " + base::join(Words(install.begin() + 1, install.end()), " ") + " shows all of it");
 }
 
+/// Whether a dpkg was cut off, after which apt-get refuses to begin: its updates are there, and nobody has its lock.
+bool is_dpkg_cut_off(const Place& place) {
+    const auto updates = place.list("/var/lib/dpkg/updates");
+    const auto is_number = [](const std::string& name) {
+        return name.find_first_not_of("0123456789") == std::string::npos;
+    };
+    if (std::none_of(updates.begin(), updates.end(), is_number)) return false;
+    for (const char* file : {"/var/lib/dpkg/lock-frontend", "/var/lib/dpkg/lock"}) {
+        if (!place.exists(file)) continue;
+        const sys::Fd fd = place.open(file, O_RDONLY);
+        struct flock lock {};
+        lock.l_type = F_WRLCK;
+        lock.l_whence = SEEK_SET;
+        if (::fcntl(fd.get(), F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK) return false;
+    }
+    return true;
+}
+
 void packages(const Node& node, const kubernetes::Version& target, const Words& programs,
               std::vector<nodejob::Command>& commands) {
     const Place& place = node.place;
@@ -279,14 +292,12 @@ void packages(const Node& node, const kubernetes::Version& target, const Words& 
                       "DPkg::Lock::Timeout=300"};
         for (const std::string& program : programs) install.push_back(fmt::format("{}={}-*", program, bare(target)));
         prove_apt(node, install, programs, target);
-        const auto with = [](Words words, const Words& more) {
-            words.insert(words.end(), more.begin(), more.end());
-            return words;
-        };
-        add(place, commands, {"dpkg", "--configure", "-a"});
-        add(place, commands, with({"apt-mark", "unhold"}, programs));
+        // Where another program has the lock, apt-get waits for it, and dpkg does not.
+        if (is_dpkg_cut_off(place)) add(place, commands, {"dpkg", "--force-confold", "--configure", "-a"});
         add(place, commands, install);
-        add(place, commands, with({"apt-mark", "hold"}, programs), true);
+        Words hold{"apt-mark", "hold"};
+        hold.insert(hold.end(), programs.begin(), programs.end());
+        add(place, commands, std::move(hold), true);
         for (nodejob::Command& command : commands) command.environment = {{"DEBIAN_FRONTEND", "noninteractive"}};
         return;
     }
@@ -327,6 +338,11 @@ void packages(const Node& node, const kubernetes::Version& target, const Words& 
 
 }  // namespace
 
+bool is_installed(const Place& place, const kubernetes::Version& target, const std::string& program) {
+    if (place.find_program(program).empty()) return false;
+    return (program == "kubeadm" ? kubeadm_version(place) : kubelet_version(place)) == target;
+}
+
 PlacingTrial try_placing(const Node& node, const Switch& how, const kubernetes::Version& target,
                          const std::string& program) {
     PlacingTrial trial;
@@ -364,7 +380,7 @@ std::string find_kubeadm(const Place& place, const Switch& how, const kubernetes
             if (error.code() != "binary-not-found") throw;
         }
     }
-    return kubeadm_version(place) == target ? place.find_program("kubeadm") : std::string();
+    return is_installed(place, target, "kubeadm") ? place.find_program("kubeadm") : std::string();
 }
 
 std::string placing_key(const kubernetes::Version& target) {
@@ -387,11 +403,14 @@ void require_kubeadm(const Node& node, const Switch& how, const kubernetes::Vers
     // Its version alone does not tell that all of the job was done: a package may not be configured, or not held.
     const auto last = slot.look();
     const bool is_unfinished = last.key == key && !last.succeeded();
-    const auto found = kubeadm_version(node.place);
+    // A worker may have none: only joining takes one.
+    const bool is_there = !node.place.find_program("kubeadm").empty();
+    const auto found = is_there ? std::optional(kubeadm_version(node.place)) : std::nullopt;
     if (found == target && (!is_unfinished || how.way == Switch::Way::none)) return;
     if (how.way == Switch::Way::none) {
         throw Error(Exit::checks_failed, "kubeadm-version",
-                    fmt::format("expected kubeadm {} on this node, found {}", target.text(), found.text()))
+                    fmt::format("expected kubeadm {} on this node, found {}", target.text(),
+                                found ? found->text() : "none"))
             .hint("install it first, or say how with --switch");
     }
     slot.mark_received(

@@ -74,6 +74,15 @@ std::vector<Version> versions_on_way(const CheckInput& input) {
     return versions;
 }
 
+/// The phase that the user has kubeadm leave out and that writes the addon, "" if there is none.
+std::string skipped_phase(const CheckInput& input, std::string_view addon) {
+    for (const auto each : base::split(input.intent.skipped_phases, ',')) {
+        const auto phase = base::trim(each);
+        if (phase == "addon" || phase == fmt::format("addon/{}", addon)) { return std::string(phase); }
+    }
+    return {};
+}
+
 /// Of a cluster without kube-proxy: which kubeadm on the way installs it. `map_unknown`: why it is not known whether
 /// its ConfigMap is there.
 Finding installed_proxy(const CheckInput& input, const std::string& map_unknown) {
@@ -122,25 +131,57 @@ Finding kube_proxy_absent(const CheckInput& input) {
     if (auto reason = input.inventory.unknown_reason("Pod", "pods"); !reason.empty()) {
         return {Outcome::skip, std::move(reason)};
     }
-    for (const auto phase : base::split(input.intent.skipped_phases, ',')) {
-        if (base::trim(phase) == "addon/kube-proxy" || base::trim(phase) == "addon") {
-            return {Outcome::ok, fmt::format("kubeadm's phase {} is left out", base::trim(phase))};
-        }
+    if (const auto phase = skipped_phase(input, "kube-proxy"); !phase.empty()) {
+        return {Outcome::ok, fmt::format("kubeadm's phase {} is left out", phase)};
     }
     return installed_proxy(input, input.inventory.unknown_reason("ConfigMap", "configmaps"));
+}
+
+/// The one that kubeadm writes; nullptr if there is none.
+const CoreDnsObject* named_core_dns(const Inventory& inventory) {
+    const auto& all = inventory.core_dns;
+    const auto found = std::find_if(all.begin(), all.end(), [](const auto& one) { return one.meta.name == "coredns"; });
+    return found == all.end() ? nullptr : &*found;
+}
+
+/// Of Deployments, the one that kubeadm takes for the DNS that runs; nullptr with the reason in `problem` if its
+/// preflight refuses what there is: it asks for the version also where there is nothing to migrate.
+const CoreDnsObject* running_dns(const Inventory& inventory, bool has_map, std::string& problem) {
+    std::vector<std::string> names;
+    const CoreDnsObject* found = nullptr;
+    for (const auto& one : inventory.core_dns) {
+        if (!one.is_dns) { continue; }
+        found = &one;
+        names.push_back(base::escape(one.meta.full_name()));
+    }
+    if (!has_map) {
+        problem = "there is no ConfigMap kube-system/coredns, and the preflight of kubeadm refuses a CoreDNS whose "
+                  "version it does not find";
+    } else if (names.empty()) {
+        problem = "no Deployment of kube-system has the label k8s-app=kube-dns, and the preflight of kubeadm refuses a "
+                  "CoreDNS whose version it does not find";
+    } else if (names.size() > 1) {
+        problem = fmt::format("several Deployments have the label k8s-app=kube-dns, which kubeadm refuses: {}",
+                              name_some(names));
+    }
+    return problem.empty() ? found : nullptr;
 }
 
 Finding coredns_customised(const CheckInput& input) {
     if (auto reason = input.inventory.unknown_reason("Deployment", "deployments"); !reason.empty()) {
         return {Outcome::skip, std::move(reason)};
     }
-    if (input.inventory.core_dns.empty() && is_disabled(input, "dns") && heeds_disabled(*input.target)) {
+    if (const auto phase = skipped_phase(input, "coredns"); !phase.empty()) {
+        return {Outcome::ok, fmt::format("kubeadm's phase {} is left out", phase)};
+    }
+    if (is_disabled(input, "dns") && heeds_disabled(*input.target)) {
         return {Outcome::ok, "kubeadm-config has dns.disabled: true"};
     }
-    if (input.inventory.core_dns.empty()) {
+    const auto* named = named_core_dns(input.inventory);
+    if (named == nullptr) {
         return {Outcome::warn, "there is no Deployment kube-system/coredns, kubeadm makes one"};
     }
-    const auto& found = input.inventory.core_dns.front();
+    const auto& found = *named;
     if (found.differing.empty()) { return {Outcome::ok, "Deployment kube-system/coredns is as kubeadm writes it"}; }
     return {Outcome::warn, fmt::format("kubeadm overwrites these members of Deployment kube-system/coredns: {}",
                                        base::join(found.differing, ", "))};
@@ -199,10 +240,14 @@ Finding coredns_migratable(const CheckInput& input) {
     if (auto reason = input.inventory.unknown_reason("ConfigMap", "configmaps"); !reason.empty()) {
         return {Outcome::skip, std::move(reason)};
     }
-    if (input.inventory.core_dns.empty()) {
-        return {Outcome::ok, "there is no Deployment kube-system/coredns to migrate"};
-    }
-    const auto& image = input.inventory.core_dns.front().image;
+    const auto& maps = input.inventory.config_maps;
+    const auto map = std::find_if(maps.begin(), maps.end(), [](const auto& each) {
+        return each.meta.ns == "kube-system" && each.meta.name == "coredns";
+    });
+    std::string problem;
+    const auto* running_one = running_dns(input.inventory, map != maps.end(), problem);
+    if (running_one == nullptr) { return {Outcome::fail, std::move(problem)}; }
+    const auto& image = running_one->image;
     const auto* entry = input.catalogue.find(*input.target);
     if (entry == nullptr || entry->coredns.empty()) {
         return {Outcome::skip, fmt::format("the metadata does not say which CoreDNS {} deploys", input.target->text())};
@@ -219,12 +264,8 @@ Finding coredns_migratable(const CheckInput& input) {
     } else if (target && *running == *target) {
         return {Outcome::ok, fmt::format("CoreDNS {} stays, and with it the Corefile", running->text())};
     }
-    const auto& maps = input.inventory.config_maps;
-    const auto map = std::find_if(maps.begin(), maps.end(), [](const auto& each) {
-        return each.meta.ns == "kube-system" && each.meta.name == "coredns";
-    });
-    const auto corefile = map == maps.end() ? decltype(map->data.begin()){} : map->data.find("Corefile");
-    if (map == maps.end() || corefile == map->data.end()) {
+    const auto corefile = map->data.find("Corefile");
+    if (corefile == map->data.end()) {
         problems.emplace_back("ConfigMap kube-system/coredns has no Corefile");
     } else {
         const auto [plugins, options] = unknown_parts(corefile->second);

@@ -103,7 +103,11 @@ Finding kubernetes_version_cm(const CheckInput& input) {
     if (others.empty()) {
         return {Outcome::ok, fmt::format("kubeadm-config names {}, which the control plane runs", named->text())};
     }
-    return {Outcome::fail, fmt::format("kubeadm-config names {}, others run: {}", named->text(), name_some(others))};
+    // An upgrade to the target has begun, and its first control plane has come to the end of it.
+    return {Outcome::fail, fmt::format("kubeadm-config names {}, others run: {}", named->text(), name_some(others)),
+            named == input.target ? "kmm-upgrade resume goes on with a run under way; else: start with --ignore-checks "
+                                    "versions-uniform,kubernetes-version-cm"
+                                  : ""};
 }
 
 bool is_external_etcd(const CheckInput& input) {
@@ -123,9 +127,21 @@ Finding etcd_external(const CheckInput& input) {
 
 /// The version of the image of etcd that kubeadm-config fixes; nullopt if it fixes none.
 std::optional<Version> fixed_etcd(const CheckInput& input) {
-    const auto configuration = cluster_configuration(input);
-    return configuration.root ? Version::parse(configuration.root->get_string({"etcd", "local", "imageTag"}))
-                              : std::nullopt;
+    auto tag = configured_etcd(input.inventory);
+    // As kubeadm reads it: a tag has no '+'.
+    if (const auto at = tag.find('_'); at != std::string::npos) { tag[at] = '+'; }
+    return Version::parse(tag);
+}
+
+/// kubeadm compares it with that of the etcd that runs, and ends where it cannot.
+std::optional<Finding> fixed_etcd_unreadable(const CheckInput& input) {
+    const auto tag = configured_etcd(input.inventory);
+    if (tag.empty() || fixed_etcd(input)) { return std::nullopt; }
+    return Finding{Outcome::fail,
+                   fmt::format("etcd.local.imageTag of kubeadm-config is '{}': kubeadm upgrades no control plane with "
+                               "a tag that is not a version",
+                               base::escape(tag)),
+                   "name a version there, as 3.5.26-0, or leave it out"};
 }
 
 /// kubeadm leaves the version that kubeadm-config fixes, and has probes that need a later one.
@@ -142,6 +158,7 @@ Finding etcd_36_floor(const CheckInput& input) {
     if (is_external_etcd(input)) {
         return {Outcome::skip, "kubeadm-config names an external etcd, whose version is not seen"};
     }
+    if (auto unreadable = fixed_etcd_unreadable(input)) { return *unreadable; }
     if (auto old = fixed_etcd_too_old(input)) { return *old; }
     if (const auto fixed = fixed_etcd(input); fixed && *fixed < Version{3, 6, 0, ""}) {
         return {Outcome::ok, fmt::format("etcd.local.imageTag of kubeadm-config is {}", fixed->text().substr(1))};

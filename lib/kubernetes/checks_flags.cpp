@@ -57,6 +57,7 @@ std::map<std::string, std::string> flags_of(const std::vector<std::string>& argu
                 continue;
             }
             std::string line = each;
+            std::erase_if(line, [](char c) { return c == '"' || c == '\''; });
             std::replace_if(line.begin(), line.end(), [](char c) { return c == '\n' || c == '\t' || c == '\\'; }, ' ');
             for (const auto word : base::split(line, ' ')) {
                 if (!word.empty()) { words.emplace_back(word); }

@@ -282,7 +282,7 @@ void take_object(const value::Document& document, const Node& object, const std:
     } else if (kind == "CustomResourceDefinition") {
         taken.definitions.push_back(definition_of(reader, object, std::move(*meta)));
     } else if (kind == "Deployment") {
-        if (meta->ns == k_system && meta->name == "coredns") {
+        if (meta->ns == k_system && (meta->name == "coredns" || has_label_of_dns(meta->labels))) {
             taken.core_dns.push_back(core_dns_of(reader, object, std::move(*meta)));
         }
     } else if (kind == "ConfigMap") {

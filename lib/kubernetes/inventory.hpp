@@ -177,10 +177,11 @@ struct ReleaseObject {
 /// and scaleTargetRef.
 void read_used_apis(const value::Node& object, const std::string& kind, std::vector<UsedApi>& used);
 
-/// Deployment kube-system/coredns.
+/// Deployment kube-system/coredns, which kubeadm writes, or one that kubeadm takes for the DNS that runs.
 struct CoreDnsObject {
     ObjectMeta meta;
-    std::string image;                   ///< "" if no container is called coredns
+    std::string image;                   ///< of its first container, "" if it has none
+    bool is_dns = false;                 ///< its label says that it is the DNS of the cluster
     std::vector<std::string> differing;  ///< members of the Pod that kubeadm would write in another way
 };
 
@@ -198,7 +199,7 @@ struct Inventory {
     std::vector<ReleaseObject> releases;
     std::vector<UsedApi> used_apis;
     std::vector<std::string> unread_releases;  ///< NAMESPACE/NAME of current ones with a text that cannot be read
-    std::vector<CoreDnsObject> core_dns;       ///< at most one
+    std::vector<CoreDnsObject> core_dns;
     std::map<std::string, std::size_t, std::less<>> counts;  ///< objects of each kind, of kinds that are not kept, too
     bool is_live = false;                                    ///< from an API server
     /// Live: plural names of kinds that were not listed as a whole, with the reason.

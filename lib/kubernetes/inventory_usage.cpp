@@ -199,9 +199,15 @@ void keep_release_apis(Inventory& inventory) {
     }
 }
 
+bool has_label_of_dns(const Labels& labels) noexcept {
+    const auto* app = find_label(labels, "k8s-app");
+    return app != nullptr && *app == "kube-dns";
+}
+
 CoreDnsObject core_dns_of(ObjectReader& reader, const Node& object, ObjectMeta meta) {
     CoreDnsObject made;
     made.meta = std::move(meta);
+    made.is_dns = has_label_of_dns(made.meta.labels);
     const Node* spec = reader.mapping(reader.mapping(reader.mapping(&object, "spec"), "template"), "spec");
     const auto differs = [&](bool is_same, const char* what) {
         if (!is_same) { made.differing.emplace_back(what); }
@@ -230,9 +236,9 @@ CoreDnsObject core_dns_of(ObjectReader& reader, const Node& object, ObjectMeta m
     differs(reader.list(spec, "volumes").size() <= 1, "volumes");
     const auto& containers = reader.list(spec, "containers");
     differs(containers.size() == 1, "containers");
+    if (!containers.empty()) { made.image = reader.text(&containers.front(), "image"); }
     for (const auto& container : containers) {
         if (reader.text(&container, "name") != "coredns") { continue; }
-        made.image = reader.text(&container, "image");
         differs(is_default(&container, "resources",
                            {R"({"limits":{"memory":"170Mi"},"requests":{"cpu":"100m","memory":"70Mi"}})"}),
                 "resources");

@@ -71,6 +71,7 @@ std::string result_text(const JobResult& result) {
                                                 {"exit", result.exit_code},
                                                 {"signal", result.signal},
                                                 {"failedCommand", static_cast<std::uint64_t>(result.failed_command)},
+                                                {"outputAt", static_cast<std::uint64_t>(result.output_at)},
                                                 {"finished", result.finished}})) +
            "\n";
 }
@@ -80,9 +81,10 @@ std::optional<JobResult> read_result_text(std::string_view text) {
     if (!root) return std::nullopt;
     const auto exit = number_at(*root, "exit"), signal = number_at(*root, "signal"),
                failed = number_at(*root, "failedCommand");
-    if (!exit || !signal || !failed || *failed < 0) return std::nullopt;
+    const auto output = number_at(*root, "outputAt").value_or(0);  // of an earlier release: none
+    if (!exit || !signal || !failed || *failed < 0 || output < 0) return std::nullopt;
     return JobResult{root->get_string({"id"}), root->get_string({"finished"}), static_cast<int>(*exit),
-                     static_cast<int>(*signal), static_cast<std::size_t>(*failed)};
+                     static_cast<int>(*signal), static_cast<std::size_t>(*failed), static_cast<std::size_t>(output)};
 }
 
 std::optional<std::string> read_if_there(const std::string& path) {

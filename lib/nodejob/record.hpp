@@ -21,6 +21,7 @@ struct JobResult {
     std::string id, finished;
     int exit_code = -1, signal = 0;
     std::size_t failed_command = 0;
+    std::size_t output_at = 0;  ///< where the output of the command begins that failed
 };
 [[nodiscard]] std::string result_text(const JobResult& result);
 /// nullopt if it is damaged.

@@ -134,6 +134,7 @@ JobView JobSlot::look_once() const {
             view.exit_code = result->exit_code;
             view.signal = result->signal;
             view.failed_command = result->failed_command;
+            view.output_at = result->output_at;
             const auto received = read_if_there(place_.directory + "/received");
             view.received = received && base::trim(*received) == view.id;
             return view;
@@ -260,7 +261,8 @@ std::string JobSlot::output_end(std::size_t bytes_max) const {
     struct stat info {};
     if (::fstat(fd.get(), &info) != 0) return {};
     const auto size = static_cast<std::size_t>(info.st_size);
-    if (size > bytes_max) ::lseek(fd.get(), static_cast<off_t>(size - bytes_max), SEEK_SET);
+    const auto from = std::max(look().output_at, size - std::min(size, bytes_max));
+    ::lseek(fd.get(), static_cast<off_t>(from), SEEK_SET);
     std::string text;
     std::array<char, 16384> buffer{};
     while (text.size() < bytes_max) {

@@ -49,6 +49,7 @@ struct JobView {
     int exit_code = -1;  ///< valid if finished and `signal` is 0; 127 if the command could not be run
     int signal = 0;                         ///< that ended the failed command, else 0
     std::size_t failed_command = 0;         ///< index of the first one that failed
+    std::size_t output_at = 0;              ///< where its output begins
     bool received = false;                  ///< a caller has reported its result
     std::string lost_reason;                ///< "rebooted" or "killed" if lost
 
@@ -107,7 +108,8 @@ public:
     /// refused. Errors: locked "job-running"; io.
     [[nodiscard]] SlotHold hold(const std::string& what);
 
-    /// At most `bytes_max` bytes of the end of what the job has printed; "" if there is nothing.
+    /// At most `bytes_max` bytes of the end of what the job has printed, of one that has failed what the command that
+    /// failed has; "" if there is nothing.
     [[nodiscard]] std::string output_end(std::size_t bytes_max) const;
 
     /// The result of job `id` has reached the caller: it is not adopted again. Errors: io.

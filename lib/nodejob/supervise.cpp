@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
@@ -55,6 +56,15 @@ void arrange_descriptors(const std::string& out_file, int alive) {
     }
     if (kept > 3) ::close_range(3, static_cast<unsigned>(kept) - 1, 0);
     ::close_range(static_cast<unsigned>(kept) + 1, ~0U, 0);
+}
+
+/// What is run all the same after a failure has a file of its own: the end of the job's output is about the failure.
+void divert_output(const std::string& file) {
+    const int out = ::open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (out < 0) return;
+    ::dup2(out, 1);
+    ::dup2(out, 2);
+    ::close(out);
 }
 
 /// A Pod that ends, or a session that is cleaned up, ends all that is in its cgroup. "", or why it could not be left.
@@ -123,11 +133,14 @@ void supervise(const JobSpec& spec, const std::string& id, const SlotPlace& plac
     for (std::size_t i = 0; i < spec.commands.size(); ++i) {
         const bool failed = result.exit_code != 0 || result.signal != 0;
         if (!is_apart || (failed && !spec.commands[i].always)) continue;
+        const off_t output_at = ::lseek(1, 0, SEEK_CUR);  // shared with those that ran before
         const int status = run_command(spec.commands[i]);
         if (failed || status == 0) continue;
         result.failed_command = i;
+        result.output_at = static_cast<std::size_t>(std::max<off_t>(output_at, 0));
         result.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
         result.exit_code = result.signal != 0 ? -1 : WEXITSTATUS(status);
+        divert_output(place.directory + "/out.always");
     }
     result.finished = base::format_rfc3339(clock.now_unix());
     sys::write_file_atomically(ops, place.directory + "/result.json", result_text(result));

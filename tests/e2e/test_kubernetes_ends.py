@@ -64,6 +64,7 @@ class Ends(Case):
         self.must("abort", "--rollback", "none")
         self.require_hosts(TARGET, FROM, "None")
         ignored = "versions-uniform,kubernetes-version-cm"
+        self.assertIn(f"else: start with --ignore-checks {ignored}\n", self.must(*START, exit_code=10))
         self.assertTrue(self.hints(self.must("show"))[-1].endswith(f": start again with --ignore-checks {ignored}"))
         self.must(*START, "--ignore-checks", ignored)
         self.require_complete()

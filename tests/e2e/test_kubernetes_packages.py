@@ -51,6 +51,15 @@ exit $code
 """
 
 
+# Has the lock for a moment.
+HOLD = """
+import fcntl, os, sys, time
+lock = open(sys.argv[1], "r+")
+fcntl.lockf(lock, fcntl.LOCK_EX)
+print("held", flush=True)
+time.sleep(1)
+os.unlink(sys.argv[2])
+"""
 PACKAGES = [
     ("cri-tools", "1.34.0", ""),
     ("cri-tools", "1.35.0", ""),
@@ -359,3 +368,28 @@ class SwitchedByApt(Switched, unittest.TestCase):
         status.write_text(text)
         self.assertEqual(Apt.state(world), before)
         self.assertEqual(world.changes(), [])
+
+    def test_locked_by_another(self):
+        """As unattended-upgrades has the lock while it works: it is waited for, also where its dpkg is in the midst."""
+        world = self.world()
+        dpkg = world.root / "var/lib/dpkg"
+        (dpkg / "updates/0001").write_text("")
+        (dpkg / "lock-frontend").touch()
+        held = subprocess.Popen(["python3", "-c", HOLD, dpkg / "lock-frontend", dpkg / "updates/0001"],
+                                stdout=subprocess.PIPE)
+        self.addCleanup(held.communicate)
+        held.stdout.readline()
+        done = world.switch()
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assert_switched(world)
+
+    def test_cut_off_before(self):
+        """What a dpkg has not finished is finished first, with the files that the administrator has changed."""
+        world = self.world()
+        (world.root / "var/lib/dpkg/updates/0001").write_text(
+            "Package: kubelet\nStatus: hold ok unpacked\nMaintainer: nobody <nobody@example.com>\n"
+            f"Architecture: amd64\nVersion: {OLD}-1.1\nDepends: kubernetes-cni (>= 1.2.0)\nDescription: kubelet\n")
+        done = world.switch()
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assert_switched(world)
+        self.assertTrue(world.changes()[0].startswith("dpkg "), world.changes())

@@ -28,6 +28,7 @@ class Until(Case):
         self.assertNotIn("the upgrade stops there", self.must("show"))
         self.must("resume", "--until", "upgraded-second-master", exit_code=11)
         self.assertEqual((self.run_states()[-1], fleet.kubelet("cp1")), ("upgraded-second-master", FROM))
+        self.assertIn("node w1 is prepared, and cp1 comes before it\n", self.must("step", "w1", exit_code=11))
         self.must("resume")
         self.require_complete()
 

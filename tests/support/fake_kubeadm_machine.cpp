@@ -146,7 +146,9 @@ std::vector<std::string> Machine::listed(const char* key) const {
 int Machine::refuse(const std::vector<std::string>& checks) const {
     std::cerr << "[preflight] Some fatal errors occurred:\n";
     for (const auto& check : checks) std::cerr << "\t[ERROR " << check << "]: it is so\n";
-    std::cerr << "error execution phase preflight: preflight checks failed\n";
+    std::cerr << "[preflight] If you know what you are doing, you can make a check non-fatal with "
+                 "`--ignore-preflight-errors=...`\nerror execution phase preflight: preflight checks failed\n"
+                 "To see the stack trace of this error execute with --v=5 or higher\n";
     return 1;
 }
 

@@ -138,7 +138,7 @@ def core_dns(tag="v1.12.1", **spec):
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
-        "metadata": {"name": "coredns", "namespace": "kube-system"},
+        "metadata": {"name": "coredns", "namespace": "kube-system", "labels": {"k8s-app": "kube-dns"}},
         "spec": {"replicas": 2, "template": {"spec": pod}},
     }
 

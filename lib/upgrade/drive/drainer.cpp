@@ -82,6 +82,36 @@ std::string remaining_hint(const std::string& node, const std::vector<api::Workl
     return fmt::format("kubectl get pods -A --field-selector spec.nodeName={}", node);
 }
 
+/// Pods of a controller that makes them again on the node in spite of the cordon, as DaemonSets of other kinds do:
+/// nothing gets the node rid of them. One may have been on its way when the node was cordoned: that one goes, too.
+class Returning {
+public:
+    /// Takes those out of `pods` whose controller has brought a Pod back more than once.
+    void leave_out(std::vector<api::WorkloadPod>& pods) {
+        std::set<std::string> controllers;
+        for (const auto& pod : pods) {
+            if (pod.controller_kind.empty()) continue;
+            const auto controller = fmt::format("{}/{}/{}", pod.namespace_, pod.controller_kind, pod.controller_name);
+            controllers.insert(controller);
+            if (!uids_.insert(pod.uid).second || !controllers_.contains(controller)) continue;
+            if (++returns_[controller] > 1) stay_.emplace(pod.uid, pod.full_name());
+        }
+        controllers_.insert(controllers.begin(), controllers.end());
+        std::erase_if(pods, [&](const auto& pod) { return stay_.contains(pod.uid); });
+    }
+    [[nodiscard]] std::vector<std::string> names() const {
+        std::vector<std::string> names;
+        for (const auto& [uid, name] : stay_) names.push_back(name);
+        std::sort(names.begin(), names.end());
+        return names;
+    }
+
+private:
+    std::set<std::string> uids_, controllers_;
+    std::map<std::string, int> returns_;  ///< by controller
+    std::map<std::string, std::string> stay_;  ///< names by uid
+};
+
 /// The evictions of one node. Pods are told apart by uid: one of the same name that came later is another Pod.
 class Evictions {
 public:
@@ -190,10 +220,13 @@ std::string Drainer::drain(const std::string& name, const plan::DrainRules& rule
         grace = static_cast<int>(options.grace_seconds);
     }
     Evictions evictions(workloads_, clock_, grace);
+    Returning returning;
     auto granted_since = clock_.monotonic();  // since when no budget keeps anybody
     auto next_word_of_budget = k_first_word, next_word_of_ending = k_first_word;
     for (milliseconds pause{1000};; pause = k_look_again) {
-        const auto left = plan::plan_drain(workloads_.pods(name), rules);
+        auto left = plan::plan_drain(workloads_.pods(name), rules);
+        // Where certain Pods have to be gone, they are awaited, however often they come.
+        if (!rules.users) returning.leave_out(left.evict);
         if (!left.refusals.empty())
             throw Error(Exit::checks_failed, "pods-not-evictable", base::join(left.refusals, "; "))
                 .hint("move these Pods, then kmm-upgrade retry " + name);
@@ -227,7 +260,11 @@ std::string Drainer::drain(const std::string& name, const plan::DrainRules& rule
         if (interrupted_() || !clock_.sleep_for(std::min(pause, deadline.left())) || interrupted_())
             throw Leave{StepEnd::left};
     }
-    return evictions.evicted() == 0 ? std::string("no Pods to evict") : pods_text(evictions.evicted()) + " evicted";
+    if (evictions.evicted() == 0) return "no Pods to evict";
+    const auto back = returning.names();
+    return fmt::format("{} evicted{}{}", pods_text(evictions.evicted()),
+                       back.empty() ? "" : ", come back in spite of the cordon and stay: ",
+                       base::join_some(back, k_named));
 }
 
 }  // namespace kmm::drive

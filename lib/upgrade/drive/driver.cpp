@@ -291,8 +291,11 @@ void Driver::refuse_step(const upgrade::Run& run, const upgrade::Decision& decis
         message = fmt::format("node {} is {}, a failed node is not stepped", node, wanted->state);
         hint = fmt::format("kmm-upgrade retry {}", node);
     } else if (wanted != nullptr) {
-        message = fmt::format("node {} is {} while {} of {} nodes may be in flight", node, wanted->state,
-                              upgrade::busy_nodes(run).size(), run.options.max_unavailable);
+        const auto active = upgrade::busy_nodes(run).size();
+        message = fmt::format("node {} is {}{}{}", node, wanted->state,
+                              next.empty() ? "" : fmt::format(", and {} comes before it", next),
+                              active == 0 ? "" : fmt::format(": {} of {} nodes are in flight", active,
+                                                             run.options.max_unavailable));
     }
     throw Error(Exit::paused, "step-not-allowed", message).hint(hint);
 }

@@ -210,7 +210,7 @@ Inventory server_inventory(kube::Client& client, ReadExtent extent) {
     }
     if (extent >= ReadExtent::upgrade) {
         list_if_allowed(client, k_autoscalers, {}, inventory, faults);
-        list_if_allowed(client, k_deployments, {"kube-system", "", "metadata.name=coredns"}, inventory, faults);
+        list_if_allowed(client, k_deployments, {"kube-system", "", ""}, inventory, faults);
         list_used_apis(client, inventory);
         list_release_apis(client, inventory, faults);
     }

@@ -64,7 +64,8 @@ private:
             CHECK(request.target.find("fieldSelector=spec.nodeName%3Dnode-a") != std::string::npos);
             return reply(200, R"({"kind":"PodList","metadata":{},"items":[
                 {"metadata":{"namespace":"infra","name":"log","uid":"1","ownerReferences":[{"kind":"DaemonSet","name":"log","controller":true}]}},
-                {"metadata":{"namespace":"infra","name":"old","uid":"2","ownerReferences":[{"kind":"DaemonSet","name":"old","controller":true}]}},
+                {"metadata":{"namespace":"infra","name":"old","uid":"2","ownerReferences":[{"apiVersion":"apps/v1","kind":"DaemonSet","name":"old","controller":true}]}},
+                {"metadata":{"namespace":"infra","name":"own","uid":"4","ownerReferences":[{"apiVersion":"apps.kruise.io/v1alpha1","kind":"DaemonSet","name":"own","controller":true}]}},
                 {"metadata":{"namespace":"shop","name":"web","uid":"3"},"spec":{"volumes":[{"name":"a","emptyDir":{}}]}}]})");
         }
         if (path.ends_with("/daemonsets/log")) {
@@ -161,10 +162,11 @@ TEST_CASE("workloads of a server: Pods of a node, and which DaemonSets are gone,
     DrainedCluster cluster;
     static_cast<void>(cluster.workloads->pods("node-a"));
     const auto pods = cluster.workloads->pods("node-a");
-    REQUIRE(pods.size() == 3);
+    REQUIRE(pods.size() == 4);
     CHECK_FALSE(pods[0].is_controller_gone);
     CHECK(pods[1].is_controller_gone);
-    CHECK(pods[2].has_empty_dir);
+    CHECK_FALSE(pods[2].is_controller_gone);
+    CHECK(pods[3].has_empty_dir);
     CHECK(cluster.count("/daemonsets/") == 2);
     const auto budgets = cluster.workloads->budgets();
     REQUIRE(budgets.size() == 1);
@@ -180,14 +182,14 @@ TEST_CASE("workloads of a server: the Pod of this process is marked, by its uid 
         int marked;  ///< -1: none
     };
     for (const auto& row :
-         {Row{{"shop", "web", "3", ""}, 2}, Row{{"shop", "web", "", ""}, 2}, Row{{"shop", "web", "9", ""}, -1},
+         {Row{{"shop", "web", "3", ""}, 3}, Row{{"shop", "web", "", ""}, 3}, Row{{"shop", "web", "9", ""}, -1},
           Row{{"infra", "web", "", ""}, -1}, Row{{"other", "name", "1", ""}, 0}}) {
         CAPTURE(row.own.uid);
         DrainedCluster cluster;
         cluster.run_in(row.own);
         const auto pods = cluster.workloads->pods("node-a");
-        REQUIRE(pods.size() == 3);
-        for (int i = 0; i < 3; ++i) CHECK(pods[static_cast<std::size_t>(i)].is_self == (i == row.marked));
+        REQUIRE(pods.size() == 4);
+        for (int i = 0; i < 4; ++i) CHECK(pods[static_cast<std::size_t>(i)].is_self == (i == row.marked));
     }
 }
 

@@ -226,9 +226,12 @@ TEST_SUITE("kubeadm::unit") {
             "W1127 08:58:24.478201    2863 constants.go:621] Using dry-run directory /proc\n"
             "\t[WARNING SystemVerification]: missing optional cgroups: hugetlb io\n[preflight] Some fatal errors "
             "occurred:\n\t[ERROR SystemVerification]: missing required cgroups: cpu\n\t[ERROR CoreDNSMigration]: a: b\n"
+            "\t[ERROR CoreDNSUnsupportedPlugins]: CoreDNS cannot migrate the following plugins:\n[Plugin \"grpc\"]\n"
             "[preflight] If you know what you are doing, you can make a check non-fatal\n[ERROR ]\n");
         CHECK(found.errors ==
-              std::vector<std::string>{"SystemVerification: missing required cgroups: cpu", "CoreDNSMigration: a: b"});
+              std::vector<std::string>{"SystemVerification: missing required cgroups: cpu", "CoreDNSMigration: a: b",
+                                       "CoreDNSUnsupportedPlugins: CoreDNS cannot migrate the following plugins: "
+                                       "[Plugin \"grpc\"]"});
         CHECK(found.warnings == std::vector<std::string>{"SystemVerification: missing optional cgroups: hugetlb io"});
         CHECK(read_preflight("").errors.empty());
     }

@@ -120,6 +120,27 @@ TEST_CASE("a node that has the target already is left to its Pods") {
     CHECK(world.workloads.calls.empty());
 }
 
+TEST_CASE("a Pod that comes back in spite of the cordon is evicted once more, and then stays") {
+    World world(1);
+    int count = 0;
+    const auto come = [&] {
+        auto& pods = world.workloads.pods_of["node-a"];
+        if (!pods.empty()) return;
+        pods.push_back(make_pod("infra", "agent", "ExtendedDaemonSetReplicaSet"));
+        pods.back().uid += std::to_string(++count);
+    };
+    come();
+    world.workloads.on_write = come;
+    Drive drive(world, world.prepare(draining()));
+    CHECK(drive.driver.walk() == Ended::complete);
+    CHECK(world.workloads.calls == std::vector<std::string>{"node-a cordon", "node-a evict infra/agent",
+                                                            "node-a evict infra/agent", "node-a uncordon"});
+    std::string drained;
+    for (const auto& entry : drive.journal.entries)
+        if (entry.get_string({"to"}) == "drained") drained = entry.get_string({"message"});
+    CHECK(drained == "2 Pods evicted, come back in spite of the cordon and stay: infra/agent");
+}
+
 TEST_CASE("a budget that gives way is waited for, and named after five seconds, then every thirty") {
     World world(1);
     world.workloads.pods_of["node-a"] = {make_pod("shop", "web-1")};
