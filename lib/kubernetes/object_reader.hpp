@@ -104,9 +104,9 @@ private:
 
 /// Takes a revision of Helm, with what its manifest names of such APIs if Helm may read that manifest again.
 void take_release(const Node& object, const ObjectMeta& meta, bool is_secret, Inventory& taken);
-/// Deployment kube-system/coredns.
 /// Whether kubeadm takes a Deployment with these labels for the DNS of the cluster.
 [[nodiscard]] bool has_label_of_dns(const Labels& labels) noexcept;
+/// A Deployment of kube-system that may be the DNS.
 [[nodiscard]] CoreDnsObject core_dns_of(ObjectReader& reader, const Node& object, ObjectMeta meta);
 
 }  // namespace kmm::kubernetes
