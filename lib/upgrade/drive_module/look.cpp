@@ -28,6 +28,21 @@ Error host_of_other(const std::string& node, const std::string& boot_id, const s
         fmt::format("the host that answers as node {} has boot id {}, which is that of node {}", node, boot_id, other));
 }
 
+std::optional<Error> other_host(const Recorder& recorder, const std::string& node, const std::string& boot_id) {
+    if (!is_led_by_name(recorder.header().options.via) || !is_boot_id(boot_id)) return std::nullopt;
+    const auto other = recorder.look([&](const upgrade::Run& run) {
+        std::string found;
+        for (const auto& each : run.nodes) {
+            if (each.boot_id != boot_id) continue;
+            if (each.name == node) return std::string();
+            found = each.name;
+        }
+        return found;
+    });
+    if (other.empty()) return std::nullopt;
+    return host_of_other(node, boot_id, other);
+}
+
 LookResult look_at(Worker& worker, sys::Clock& clock, const std::string& node, const std::string& kernel_module,
                    const Deadline& deadline, const std::function<bool()>& interrupted) {
     LookResult result;

@@ -9,6 +9,7 @@
 
 #include "sys/clock.hpp"
 #include "upgrade/drive/deadline.hpp"
+#include "upgrade/drive/recorder.hpp"
 #include "upgrade/drive_module/worker.hpp"
 #include "upgrade/engine/run.hpp"
 
@@ -35,6 +36,11 @@ struct LookResult {
 [[nodiscard]] Error wrong_host(const std::string& message);
 /// wrong_host for a host that answers as `node` and has the boot id of the node `other`.
 [[nodiscard]] Error host_of_other(const std::string& node, const std::string& boot_id, const std::string& other);
+
+/// host_of_other if the host that answers as `node` is that of another node of the run: since the run began, names have
+/// come to lead elsewhere. nullopt if it is not, or if no name leads to hosts. O(nodes).
+[[nodiscard]] std::optional<Error> other_host(const Recorder& recorder, const std::string& node,
+                                              const std::string& boot_id);
 
 /// Asks for the status, again and again with growing pauses (1 s to 10 s) while the node cannot be asked or the module
 /// is on its way in or out of the kernel, until `deadline`. A refusal by the worker ends it at once.

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
-#include "upgrade/drive_module/look.hpp"
 
 namespace kmm::drive {
 
@@ -63,23 +62,8 @@ std::optional<upgrade::Event> StepTools::reboot_of(const std::string& name, cons
     return observed;
 }
 
-std::optional<Error> StepTools::other_host(const std::string& name, const NodeFacts& facts) const {
-    if (!is_led_by_name(run().options.via) || !is_boot_id(facts.boot_id)) return std::nullopt;
-    const auto other = recorder.look([&](const upgrade::Run& run) {
-        std::string found;
-        for (const auto& node : run.nodes) {
-            if (node.boot_id != facts.boot_id) continue;
-            if (node.name == name) return std::string();
-            found = node.name;
-        }
-        return found;
-    });
-    if (other.empty()) return std::nullopt;
-    return host_of_other(name, facts.boot_id, other);
-}
-
 void StepTools::plan_again(const std::string& name, const NodeFacts& facts) {
-    if (const auto error = other_host(name, facts)) throw Error(*error);
+    if (const auto error = other_host(recorder, name, facts.boot_id)) throw Error(*error);
     if (const auto observed = reboot_of(name, facts)) recorder.record(*observed);
     throw Leave{StepEnd::again};
 }
