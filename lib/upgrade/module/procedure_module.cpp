@@ -167,8 +167,9 @@ private:
         const bool narrow = !is_apply(run) && names.size() == 1;
         const auto again = description.again + (narrow ? " --node " + names.front() : "");
         const bool may_change = run.state == k_run_aborted && !is_apply(run);
-        description.notes.emplace_back("hint", again + (may_change ? " loads it; for another version change the Module first"
-                                                                   : " loads it, once the cause is gone"));
+        const auto* const when =
+            may_change ? " loads it; for another version change the Module first" : " loads it, once the cause is gone";
+        description.notes.emplace_back("hint", again + when);
     }
 
     Table table_;
