@@ -99,7 +99,7 @@ Verb explain_verb(Verb verb, const std::vector<Code>& codes, const std::vector<C
     verb.positionals = {{"CODE", "code from a message or document", false, false, std::move(names)}};
     verb.run = [&codes, &known, others = std::move(others)](const Args& args, Context& context) {
         const std::string name = args.positional("CODE");
-        if (name.empty()) return list_codes(codes, context);
+        if (args.positionals("CODE").empty()) return list_codes(codes, context);
         for (const auto* each : {&codes, &known}) {
             const auto found =
                 std::find_if(each->begin(), each->end(), [&](const Code& code) { return code.code == name; });

@@ -26,7 +26,7 @@ constexpr std::array k_text_defaults{
     TextDefault{"scheme", "HTTP"},                 TextDefault{"service", ""},
     TextDefault{"terminationMessagePath", "/dev/termination-log"},
     TextDefault{"terminationMessagePolicy", "File"}, TextDefault{"type", ""},
-    TextDefault{"value", ""},
+    TextDefault{"value", ""},                      TextDefault{"volumeMode", "Filesystem"},
 };
 
 struct NumberDefault {
@@ -49,6 +49,7 @@ constexpr std::array k_number_defaults{
 constexpr std::array<std::string_view, 6> k_false_defaults{"hostIPC",  "hostNetwork", "hostPID",
                                                            "readOnly", "stdin",       "tty"};
 constexpr std::array<std::string_view, 4> k_chosen_by_users{"annotations", "labels", "matchLabels", "nodeSelector"};
+constexpr std::array<std::string_view, 2> k_quantities{"divisor", "sizeLimit"};
 
 template <typename List, typename Key>
 bool holds(const List& list, const Key& key) {
@@ -84,6 +85,8 @@ bool is_default(const Node& parent, const std::string& key, const Node& value) {
     if (key == "updateStrategy") { return value.same_value(default_update_strategy()); }
     if (key == "serviceAccount") { return value.text() == parent.get_string({"serviceAccountName"}); }
     if (key == "imagePullPolicy") { return value.text() == default_pull_policy(parent.get_string({"image"})); }
+    if (key == "pullPolicy") { return value.text() == default_pull_policy(parent.get_string({"reference"})); }
+    if (key == "divisor") { return value.text() == "0"; }
     return key == "apiVersion" && value.text() == "v1" && parent.find("fieldPath") != nullptr;
 }
 
@@ -127,6 +130,8 @@ Node without_defaults(const Node& spec) {
         if (is_default(spec, key, value)) { continue; }
         if (holds(k_chosen_by_users, std::string_view(key))) {
             result.set(key, value);
+        } else if (holds(k_quantities, std::string_view(key))) {
+            result.set(key, one_quantity(value));
         } else if (key == "limits" || key == "requests") {
             Node quantities = Node::mapping();
             for (const auto& member : value.members()) { quantities.set(member.key, one_quantity(member.value)); }

@@ -153,6 +153,7 @@ struct ChildPlan {
     pid_t parent = 0;
     const int* inherited = nullptr;
     std::size_t inherited_count = 0;
+    const char* directory = nullptr;
 };
 
 [[noreturn]] void run_child(const ChildPlan& plan) {
@@ -190,6 +191,9 @@ struct ChildPlan {
     sigset_t none{};
     ::sigemptyset(&none);
     ::sigprocmask(SIG_SETMASK, &none, nullptr);
+    if (plan.directory != nullptr && ::chdir(plan.directory) != 0 && errno != ENOENT && errno != ENOTDIR) {
+        give_up();
+    }
     ::execve(plan.program, plan.argv, plan.envp);
     give_up();
     ::_exit(127);
@@ -320,7 +324,8 @@ private:
         ChildPlan plan{program.c_str(),       argv_pointers.data(),    env_pointers.data(),
                        in.read_end.get(),     out.write_end.get(),     err.write_end.get(),
                        report.write_end.get(), spec_.new_session,      ::getpid(),
-                       spec_.inherited.data(), spec_.inherited.size()};
+                       spec_.inherited.data(), spec_.inherited.size(),
+                       spec_.directory.empty() ? nullptr : spec_.directory.c_str()};
         if (spec_.inherit_streams) {
             plan.in = 0;
             plan.out = 1;

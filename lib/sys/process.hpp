@@ -17,6 +17,7 @@ namespace kmm::sys {
 
 struct ProcessSpec {
     std::vector<std::string> argv;             ///< argv[0] is looked up in PATH
+    std::string directory;  ///< where the child runs and what a relative path is of; "", or if it is gone: where we run
     std::string stdin_text;                    ///< fed completely, then closed
     std::vector<std::pair<std::string, std::string>> extra_env;
     std::optional<std::chrono::milliseconds>

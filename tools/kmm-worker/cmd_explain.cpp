@@ -112,7 +112,7 @@ Exit run_explain(const cli::Args& args, cli::Context& context) {
         return Exit::ok;
     }
     const auto all = codes();
-    if (word.empty()) {
+    if (args.positionals("CODE").empty()) {
         list_codes(all, context);
         return Exit::ok;
     }

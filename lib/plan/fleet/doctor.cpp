@@ -14,6 +14,7 @@
 #include "api/workload.hpp"
 #include "base/text.hpp"
 #include "plan/decide/plan.hpp"
+#include "plan/decide/verdict.hpp"
 #include "plan/fleet/make_plan.hpp"
 #include "plan/kmm/version_labels.hpp"
 
@@ -114,6 +115,46 @@ void find_left_labels(const api::Objects& objects, FindingList& found) {
     }
 }
 
+/// Nodes that were left on the way to a version: their labels ask for it, and it is not loaded. Of a Module whose
+/// NodeModulesConfigs were not read nothing is known.
+void find_left_in_middle(const api::Objects& objects, const Plan& plan, const Recorded& recorded, FindingList& found) {
+    const auto schedule = detect_schedule_key(objects);
+    std::map<std::string_view, const api::Node*> nodes;
+    for (const auto& node : objects.nodes) { nodes[node.meta.name] = &node; }
+    std::map<std::string_view, const api::NodeModulesConfig*> configs;
+    for (const auto& config : objects.node_modules_configs) { configs[config.meta.name] = &config; }
+    std::map<std::string, std::string> versions;
+    for (const auto& module : objects.modules) {
+        if (module.module_loader) { versions[module.full_name()] = module.module_loader->container.version; }
+    }
+    for (const auto& entry : plan.entries) {
+        const std::string name = entry.namespace_ + "/" + entry.module;
+        const auto version = versions.find(name);
+        if ((entry.action != Action::load && entry.action != Action::reload) || name == recorded.module ||
+            version == versions.end() || version->second.empty()) {
+            continue;
+        }
+        const auto& labels = nodes.at(entry.node)->meta.labels;
+        const auto said = version_labels(labels, entry.namespace_, entry.module, schedule);
+        const auto config = configs.find(entry.node);
+        const bool has_entry = config != configs.end() &&
+                               find_entry(config->second->spec, entry.namespace_, entry.module) != nullptr;
+        const bool are_walked = said.worker == said.module && said.schedule == said.module;
+        const bool is_current = entry.reason == "not-loaded" || entry.reason == "version-changed";
+        if (said.module != version->second || !is_current || (are_walked && !has_entry)) { continue; }
+        Mend mend;
+        mend.module = name;
+        found.push_back(complaint(
+            Severity::warning, "not-loaded",
+            fmt::format("node {} is labelled for {} of Module {}, which is not loaded there", entry.node,
+                        version->second, name),
+            fmt::format("KMM's operator loads it while it runs; without it: kmm-upgrade adopt {}, then kmm-upgrade "
+                        "resume or abort",
+                        name),
+            std::move(mend)));
+    }
+}
+
 void find_cordons(const api::Objects& objects, const Recorded& recorded, FindingList& found) {
     for (const auto& node : objects.nodes) {
         const auto said = node.meta.annotations.find(std::string(api::k_annotation_cordoned_by));
@@ -187,7 +228,9 @@ std::string Mend::text() const {
 std::vector<Finding> examine(const api::Objects& objects, const Recorded& recorded) {
     FindingList found;
     const auto stuck = mends_of_stuck_labels(objects);
-    for (auto& diagnostic : make_plan(objects, complete({}, objects)).diagnostics) {
+    auto plan = make_plan(objects, complete({}, objects));
+    find_left_in_middle(objects, plan, recorded, found);
+    for (auto& diagnostic : plan.diagnostics) {
         if (std::find(k_of_plan.begin(), k_of_plan.end(), diagnostic.code) == k_of_plan.end()) { continue; }
         const auto mend = stuck.find(diagnostic.hint);
         found.push_back({std::move(diagnostic), mend == stuck.end() ? Mend{} : mend->second});

@@ -52,6 +52,7 @@ void ask_user_check(const upgrade::Options& options, const value::Node& document
         throw Error(Exit::config, "bad-value", fmt::format("the record has the check command \"{}\"", options.check));
     sys::ProcessSpec spec;
     spec.argv = *words;
+    spec.directory = options.command_directory;
     spec.stdin_text = value::to_json(document) + "\n";
     spec.timeout = deadline.left();
     spec.output_max = k_output_max;

@@ -51,7 +51,7 @@ void AttendedActor::require_patches(const upgrade::NodeStep& step) const {
     if (!is_kubelet && step.step != k_step_prepare && step.step != k_step_control_plane) return;
     if (subject_.patch_query.empty() || (subject_.applied_patches.empty() && subject_.available_patches.empty()))
         return;
-    const auto list = query_patches(subject_.patch_query, interrupted_);
+    const auto list = query_patches(subject_.patch_query, recorder_.header().options.command_directory, interrupted_);
     if (!list.fault.empty())
         throw Error(Exit::checks_failed, "patch-query-failed", "which patches are applied is not known: " + list.fault)
             .hint("the command must print what sw-patch query prints, or its JSON");

@@ -118,8 +118,8 @@ const kubernetes::ProgramReplies& DirectoryPrograms::ask(const kubernetes::Versi
     return asked_.emplace(key, std::move(replies)).first->second;
 }
 
-kubernetes::PatchList query_patches(const std::string& command, const std::function<bool()>& interrupted,
-                                    std::chrono::milliseconds timeout) {
+kubernetes::PatchList query_patches(const std::string& command, const std::string& directory,
+                                    const std::function<bool()>& interrupted, std::chrono::milliseconds timeout) {
     kubernetes::PatchList list;
     const auto words = upgrade::command_words(command);
     if (!words || words->empty())
@@ -127,6 +127,7 @@ kubernetes::PatchList query_patches(const std::string& command, const std::funct
                     fmt::format("the record has the patch query \"{}\"", base::escape(command)));
     sys::ProcessSpec spec;
     spec.argv = *words;
+    spec.directory = directory;
     spec.timeout = timeout;
     spec.output_max = k_answer_max;
     spec.cancelled = interrupted;

@@ -41,9 +41,10 @@ private:
     std::map<std::pair<std::string, std::string>, kubernetes::ProgramReplies> asked_;
 };
 
-/// Runs `command`, which is split into words as a shell does, and reads what it prints. A command that fails is a fault
-/// of the list. Errors: interrupted "interrupted".
-[[nodiscard]] kubernetes::PatchList query_patches(const std::string& command, const std::function<bool()>& interrupted,
+/// Runs `command`, which is split into words as a shell does, in `directory` ("" for ours), and reads what it prints. A
+/// command that fails is a fault of the list. Errors: interrupted "interrupted".
+[[nodiscard]] kubernetes::PatchList query_patches(const std::string& command, const std::string& directory,
+                                                  const std::function<bool()>& interrupted,
                                                   std::chrono::milliseconds timeout = k_program_timeout);
 
 }  // namespace kmm::drive

@@ -5,10 +5,13 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "sys/clock.hpp"
 #include "upgrade/drive/deadline.hpp"
+#include "upgrade/drive/recorder.hpp"
 #include "upgrade/drive_module/worker.hpp"
+#include "upgrade/engine/run.hpp"
 
 namespace kmm::drive {
 
@@ -21,6 +24,23 @@ struct LookResult {
     std::optional<Error> error;  ///< set unless interrupted
     std::optional<Error> lost;   ///< the last call before the answer that was lost or could not reach the node
 };
+
+/// Whether two hosts that say `text` are one: Linux makes another id at each boot. What people write into Nodes in its
+/// place tells nothing apart.
+[[nodiscard]] bool is_boot_id(std::string_view text);
+/// Whether a person's configuration, as that of ssh, says which host is a node: it may be wrong.
+[[nodiscard]] inline bool is_led_by_name(upgrade::Via via) {
+    return via == upgrade::Via::ssh || via == upgrade::Via::local;
+}
+/// That the host which is reached is not that of a node: checks_failed "node-differs".
+[[nodiscard]] Error wrong_host(const std::string& message);
+/// wrong_host for a host that answers as `node` and has the boot id of the node `other`.
+[[nodiscard]] Error host_of_other(const std::string& node, const std::string& boot_id, const std::string& other);
+
+/// host_of_other if the host that answers as `node` is that of another node of the run: since the run began, names have
+/// come to lead elsewhere. nullopt if it is not, or if no name leads to hosts. O(nodes).
+[[nodiscard]] std::optional<Error> other_host(const Recorder& recorder, const std::string& node,
+                                              const std::string& boot_id);
 
 /// Asks for the status, again and again with growing pauses (1 s to 10 s) while the node cannot be asked or the module
 /// is on its way in or out of the kernel, until `deadline`. A refusal by the worker ends it at once.

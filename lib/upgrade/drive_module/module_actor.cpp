@@ -117,6 +117,10 @@ Sight ModuleActor::look(const upgrade::NodeStep& step, const Deadline& deadline)
         return sight;
     sight.error = std::move(found.error);
     if (!found.look) return sight;
+    if (auto other = other_host(tools_.recorder, step.node, found.look->facts.boot_id)) {
+        sight.error = std::move(other);
+        return sight;
+    }
     sight.seen = *found.look;
     if (before.state == upgrade::k_node_pending || step.step == upgrade::k_step_rollback) return sight;
     sight.changed = tools_.reboot_of(step.node, found.look->facts);

@@ -219,6 +219,23 @@ std::vector<std::string> walk_order(const api::Objects& objects, const StartRequ
     return ordered;
 }
 
+namespace {
+
+/// The boot id of a host is that of its Node, or a new one after a reboot, never that of another Node.
+void require_own_host(const api::Objects& objects, const std::string& name, const NodeFacts& facts) {
+    const auto* own = plan::find_named(objects.nodes, name);
+    if (own == nullptr) return;
+    if (!own->architecture.empty() && !facts.architecture.empty() && own->architecture != facts.architecture)
+        throw wrong_host(fmt::format("the host that answers as node {} has architecture {}, its Node says {}", name,
+                                     base::escape(facts.architecture), base::escape(own->architecture)));
+    if (own->boot_id == facts.boot_id || !is_boot_id(facts.boot_id)) return;
+    for (const auto& node : objects.nodes)
+        if (node.boot_id == facts.boot_id)
+            throw host_of_other(name, facts.boot_id, node.meta.name);
+}
+
+}  // namespace
+
 upgrade::module::Node look_before(const api::Objects& objects, Worker& worker, sys::Clock& clock,
                                   const StartRequest& request, const std::string& kernel_module,
                                   const std::string& name, LiveModule& live, const Waiting& waiting) {
@@ -233,6 +250,7 @@ upgrade::module::Node look_before(const api::Objects& objects, Worker& worker, s
     watched.end();
     if (status.error) throw *status.error;
     const auto& facts = status.value->facts;
+    if (is_led_by_name(request.options.via)) require_own_host(objects, name, facts);
     record.kernel = facts.kernel;
     record.boot_id = facts.boot_id;
     record.architecture = facts.architecture;
@@ -359,8 +377,30 @@ const api::Module& find_module(const api::Objects& objects, const std::string& n
                                                  : "did you mean " + elsewhere->full_name() + "?");
 }
 
-std::vector<upgrade::module::Node> check_all(const std::vector<std::string>& names,
-                                           const std::function<upgrade::module::Node(const std::string&)>& check) {
+std::vector<std::optional<Error>> shared_hosts(const api::Objects& objects, const StartRequest& request,
+                                               const std::vector<std::optional<upgrade::module::Node>>& records) {
+    std::vector<std::optional<Error>> errors(records.size());
+    if (!is_led_by_name(request.options.via)) return errors;
+    std::map<std::string_view, std::vector<std::size_t>> by_boot;
+    for (std::size_t index = 0; index < records.size(); ++index)
+        if (records[index] && is_boot_id(records[index]->boot_id)) by_boot[records[index]->boot_id].push_back(index);
+    for (const auto& [boot, places] : by_boot) {
+        if (places.size() < 2) continue;
+        for (const auto index : places) {
+            const auto& name = records[index]->name;
+            const auto* node = plan::find_named(objects.nodes, name);
+            if (node != nullptr && node->boot_id == boot) continue;
+            const auto other = places.front() == index ? places.back() : places.front();
+            errors[index] = wrong_host(fmt::format("one host answers as nodes {} and {}, with boot id {}", name,
+                                                   records[other]->name, boot));
+        }
+    }
+    return errors;
+}
+
+std::vector<upgrade::module::Node> check_all(const api::Objects& objects, const StartRequest& request,
+                                             const std::vector<std::string>& names,
+                                             const std::function<upgrade::module::Node(const std::string&)>& check) {
     std::vector<std::optional<upgrade::module::Node>> records(names.size());
     std::vector<std::optional<Error>> errors(names.size());
     for_each_at_once(names.size(), [&](std::size_t index) {
@@ -372,7 +412,10 @@ std::vector<upgrade::module::Node> check_all(const std::vector<std::string>& nam
             errors[index] = error;
         }
     });
+    auto shared = shared_hosts(objects, request, records);
     std::size_t failing = 0;
+    for (std::size_t index = 0; index < errors.size(); ++index)
+        if (!errors[index]) errors[index] = std::move(shared[index]);
     for (const auto& error : errors)
         if (error) ++failing;
     if (failing > 0) {
@@ -419,7 +462,7 @@ Prepared prepare(const cluster::Snapshot& snapshot, Worker& worker, sys::Clock& 
     require_one_host(request.options, names.size());
     const auto kernel_module = kernel_module_name(module.module_loader->container.modprobe.module_name);
     LateWords late;
-    auto records = check_all(names, [&](const std::string& node) {
+    auto records = check_all(objects, request, names, [&](const std::string& node) {
         return check_node(objects, module, worker, clock, request, kernel_module, node, {late, observer});
     });
     prepared.run =

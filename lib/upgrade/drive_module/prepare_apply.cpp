@@ -102,22 +102,28 @@ std::vector<std::string> ask_nodes(api::Objects& objects, Worker& worker, sys::C
     }
     require_one_host(request.options, asked.size());
     std::vector<std::string> troubles(asked.size());
+    std::vector<std::optional<upgrade::module::Node>> records(asked.size());
     LateWords late;
     for_each_at_once(asked.size(), [&](std::size_t index) {
-        auto& node = *asked[index].first;
+        const auto& node = *asked[index].first;
         try {
             LiveModule live;
-            const auto record = look_before(objects, worker, clock, request, asked[index].second, node.meta.name, live,
-                                            {late, observer});
-            node.kernel_version = record.kernel;
-            node.boot_id = record.boot_id;
-            node.architecture = record.architecture;
+            records[index] = look_before(objects, worker, clock, request, asked[index].second, node.meta.name, live,
+                                         {late, observer});
         } catch (const Error& error) {
             if (cluster::ends_run(error)) throw;
             troubles[index] = fmt::format("node {} cannot be asked for its kernel and boot, its Node counts: {}",
                                           node.meta.name, error.message());
         }
     });
+    for (const auto& error : shared_hosts(objects, request, records))
+        if (error) throw Error(*error);
+    for (std::size_t index = 0; index < asked.size(); ++index) {
+        if (!records[index]) continue;
+        asked[index].first->kernel_version = records[index]->kernel;
+        asked[index].first->boot_id = records[index]->boot_id;
+        asked[index].first->architecture = records[index]->architecture;
+    }
     std::erase(troubles, "");
     return troubles;
 }
@@ -188,7 +194,7 @@ Prepared prepare_apply(const cluster::Snapshot& snapshot, Worker& worker, sys::C
     names = walk_order(objects, request, std::move(names), prepared.notes);
     LateWords late;
     const Waiting waiting{late, observer};
-    auto records = check_all(names, [&](const std::string& node) {
+    auto records = check_all(objects, request, names, [&](const std::string& node) {
         if (holds(work.unload, node))
             return check_leaving(objects, worker, clock, request, work, kernel_module, node, waiting);
         return check_node(objects, *module, worker, clock, request, kernel_module, node, waiting);

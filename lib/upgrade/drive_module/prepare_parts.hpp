@@ -26,7 +26,8 @@ struct Waiting {
 };
 
 /// A record of a node with its facts and zone; what is live of `kernel_module` into `live`. Asks again if the
-/// connection is lost at once. Errors: those of the node; hung "loader-hung".
+/// connection is lost at once. Errors: those of the node; hung "loader-hung"; checks_failed "node-differs" if a
+/// person's configuration leads to a host that is another Node, or of another architecture.
 [[nodiscard]] upgrade::module::Node look_before(const api::Objects& objects, Worker& worker, sys::Clock& clock,
                                                 const StartRequest& request, const std::string& kernel_module,
                                                 const std::string& name, LiveModule& live, const Waiting& waiting);
@@ -56,10 +57,17 @@ void note_previous(upgrade::module::Node& record, const NodeView& view, const Li
 /// all faults.
 void require_valid(const api::Objects& objects, const api::Module& module);
 
-/// Calls `check` for every name, a few at once. Errors: checks_failed "nodes-not-ready" with a detail for each trouble;
-/// what is no node's fault (cluster::ends_run) as it is.
+/// "node-differs" for each of `records` behind whose name the same host is as behind another one, unless its Node says
+/// so itself; nullopt for all others.
+[[nodiscard]] std::vector<std::optional<Error>> shared_hosts(
+    const api::Objects& objects, const StartRequest& request,
+    const std::vector<std::optional<upgrade::module::Node>>& records);
+
+/// Calls `check` for every name, a few at once. Errors: checks_failed "nodes-not-ready" with a detail for each trouble,
+/// shared_hosts among them; what is no node's fault (cluster::ends_run) as it is.
 [[nodiscard]] std::vector<upgrade::module::Node> check_all(
-    const std::vector<std::string>& names, const std::function<upgrade::module::Node(const std::string&)>& check);
+    const api::Objects& objects, const StartRequest& request, const std::vector<std::string>& names,
+    const std::function<upgrade::module::Node(const std::string&)>& check);
 
 /// The header of a run of `request` with these nodes: everything but what only the procedure knows.
 [[nodiscard]] upgrade::Run make_run(const StartRequest& request, const std::string& ns, const std::string& module,

@@ -39,7 +39,8 @@ struct StepTools {
     }
     /// The event that a node is planned again if it does not run the boot and kernel of the record; nullopt if it does.
     [[nodiscard]] std::optional<upgrade::Event> reboot_of(const std::string& name, const NodeFacts& facts) const;
-    /// Leaves the step as `again`, with reboot_of on record if there is one. Throws Leave.
+    /// Leaves the step as `again`, with reboot_of on record if there is one. Throws Leave. Errors: those of
+    /// other_host.
     [[noreturn]] void plan_again(const std::string& name, const NodeFacts& facts);
     /// plan_again if there is a reboot_of.
     void require_same_boot(const std::string& name, const NodeFacts& facts);

@@ -62,6 +62,7 @@ struct Options {
     std::string time_zone;               ///< of `between`, "" for the zone of the host
     std::string check;                   ///< command that must agree with a node's upgrade, "" for none
     std::string on_event;                ///< command that is told of every event, "" for none
+    std::string command_directory;       ///< where such commands run, "" for where kmm-upgrade does
 };
 
 /// The run has cordoned the node, or was about to: it lifts the cordon before it is done with the node.

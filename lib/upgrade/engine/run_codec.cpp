@@ -191,6 +191,7 @@ void visit_options(const Visitor& visit, Record& it) {
     visit.text("timeZone", it.time_zone);
     visit.text("check", it.check);
     visit.text("onEvent", it.on_event);
+    visit.text("commandDirectory", it.command_directory);
 }
 
 template <typename Visitor, typename Record>

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "base/join_some.hpp"
 #include "base/text.hpp"
 #include "upgrade/engine/canary.hpp"
 #include "upgrade/module/subject.hpp"
@@ -76,6 +77,17 @@ const std::vector<Member> k_node_members = {
 
 std::string version_text(const std::string& version) { return version.empty() ? "unversioned" : version; }
 
+/// Nodes that had the module before the run, should have it and are known to have nothing.
+std::vector<std::string> nodes_without(const Run& run) {
+    std::vector<std::string> names;
+    for (const auto& node : run.nodes) {
+        const bool had_it = !node.from_version.empty() || (!node.facts.is_null() && node.facts.find("fromEntry"));
+        if (had_it && node.current_known && node.current_version.empty() && !goes_away(node))
+            names.push_back(node.name);
+    }
+    return names;
+}
+
 class ModuleProcedure final : public Procedure {
 public:
     explicit ModuleProcedure(Table table) : table_(std::move(table)) {}
@@ -109,6 +121,7 @@ public:
         for (const auto name : base::split(subject.created_definitions, ','))
             if (!name.empty())
                 description.notes.emplace_back("created", fmt::format("CustomResourceDefinition {}", name));
+        if (is_final_run_state(run.state)) add_nodes_without(run, description);
         return description;
     }
 
@@ -145,6 +158,20 @@ public:
     }
 
 private:
+    /// Pods that need the module may come to such a node, as nothing cordons it any more.
+    static void add_nodes_without(const Run& run, Description& description) {
+        constexpr std::size_t k_named = 8;
+        const auto names = nodes_without(run);
+        if (names.empty()) return;
+        description.notes.emplace_back("without", base::join_some(names, k_named) + ": the module is not loaded there");
+        const bool narrow = !is_apply(run) && names.size() == 1;
+        const auto again = description.again + (narrow ? " --node " + names.front() : "");
+        const bool may_change = run.state == k_run_aborted && !is_apply(run);
+        const auto* const when =
+            may_change ? " loads it; for another version change the Module first" : " loads it, once the cause is gone";
+        description.notes.emplace_back("hint", again + when);
+    }
+
     Table table_;
 };
 

@@ -33,6 +33,26 @@ TEST_SUITE("plan::unit") {
         CHECK(codes_found(objects).empty());
     }
 
+    TEST_CASE("doctor: a node that was left on the way to a version is found, unless the record has it") {
+        api::Objects objects;
+        objects.nodes.push_back(build::node());
+        objects.modules.push_back(build::module("v2"));
+        auto& node = objects.nodes[0];
+        build::set_labels(node, "v2", "", "");
+        CHECK(codes_found(objects) == Codes{"not-loaded"});
+        CHECK(codes_found(objects, {"", {}, objects.modules[0].full_name()}).empty());
+        objects.node_modules_configs.push_back(build::loaded(build::module("v1"), node));
+        build::set_labels(node, "v2", "v1", "v1");
+        CHECK(codes_found(objects) == Codes{"not-loaded"});
+        build::set_labels(node, "v2", "v2", "v2");
+        objects.node_modules_configs[0] = build::loaded(objects.modules[0], node);
+        CHECK(codes_found(objects).empty());
+        objects.node_modules_configs[0].status.clear();
+        CHECK(codes_found(objects) == Codes{"not-loaded"});
+        node.taints.push_back({"node.kubernetes.io/unschedulable", "", "NoSchedule"});
+        CHECK(codes_found(objects).empty());
+    }
+
     TEST_CASE("doctor: each thing that is left behind has its code") {
         api::Objects objects;
         objects.nodes.push_back(build::node());

@@ -50,6 +50,12 @@ TEST_CASE("what an API server adds says nothing") {
          R"({"nodeSelector":{"type":"","value":""},"matchLabels":{"service":""}})"},
         {"{resources: {limits: {cpu: 1000m, memory: 1Gi}, requests: {cpu: 1, memory: 1073741824, 'x.y/z': 'odd'}}}",
          R"({"resources":{"limits":{"cpu":"1","memory":"1073741824"},"requests":{"cpu":"1","memory":"1073741824","x.y/z":"odd"}}})"},
+        {"{resourceFieldRef: {resource: limits.cpu, divisor: '0'}}", R"({"resourceFieldRef":{"resource":"limits.cpu"}})"},
+        {"{resourceFieldRef: {resource: limits.memory, divisor: 1024Ki}}",
+         R"({"resourceFieldRef":{"resource":"limits.memory","divisor":"1048576"}})"},
+        {"{volumes: [{name: a, emptyDir: {sizeLimit: 1024Mi}}, {name: b, image: {reference: 'r/a:1', pullPolicy: "
+         "IfNotPresent}}, {name: c, ephemeral: {volumeClaimTemplate: {spec: {volumeMode: Filesystem}}}}]}",
+         R"({"volumes":[{"name":"a","emptyDir":{"sizeLimit":"1073741824"}},{"name":"b","image":{"reference":"r/a:1"}},{"name":"c"}]})"},
         {"{volumeMounts: [{name: a, mountPath: /a, readOnly: false}, {name: b, mountPath: /b, readOnly: true}]}",
          R"({"volumeMounts":[{"name":"a","mountPath":"/a"},{"name":"b","mountPath":"/b","readOnly":true}]})"},
         {"{automountServiceAccountToken: false, metadata: {creationTimestamp: null}}",

@@ -29,6 +29,19 @@ ProcessSpec shell(const std::string& script) {
 }  // namespace
 
 TEST_SUITE("sys::unit") {
+    TEST_CASE("a child runs in the directory that is asked for, or in ours if that is gone") {
+        auto spec = shell("pwd");
+        spec.directory = "/usr";
+        CHECK(sys::run_process(spec).out == "/usr\n");
+        spec.argv = {"./true"};
+        spec.directory = "/usr/bin";
+        CHECK(sys::run_process(spec).exit_code == 0);
+        spec = shell("pwd");
+        const auto ours = sys::run_process(spec).out;
+        spec.directory = "/no/such/directory";
+        CHECK(sys::run_process(spec).out == ours);
+    }
+
     TEST_CASE("a child's output, error output and exit code come back") {
         const sys::ProcessResult result = sys::run_process(shell("echo out; echo err >&2; exit 7"));
         CHECK(result.out == "out\n");

@@ -165,7 +165,7 @@ Prerequisites read_prerequisites(Call& call) {
         made.programs = std::make_unique<drive::DirectoryPrograms>(absolute_path(*directory), stopped);
     if (const auto command = command_option(call.args(), "patch-query"); !command.empty()) {
         sys::require_program(upgrade::command_words(command)->front());
-        made.patches = drive::query_patches(command, stopped);
+        made.patches = drive::query_patches(command, "", stopped);
     }
     return made;
 }

@@ -272,6 +272,7 @@ Exit run_doctor(const cli::Args& args, cli::Context& context) {
         examine_record(record, *run, found);
         recorded.cordon_owner = run->cordon_owner();
         for (auto& node : upgrade::cordoned_nodes(*run)) recorded.cordoned.insert(std::move(node));
+        recorded.module = subject;
         if (choice) choice->open_module = subject;
     }
     if (choice) claim_record(record);

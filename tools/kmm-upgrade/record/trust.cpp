@@ -6,6 +6,7 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "cluster/cluster.hpp"
+#include "kmm-upgrade/session/call.hpp"
 #include "record/seal.hpp"
 #include "value/writer.hpp"
 #include "upgrade/engine/replay.hpp"
@@ -65,12 +66,14 @@ void seal_record(const std::string& directory, const upgrade::Run& run) {
 void require_trust(const std::string& directory, const upgrade::Run& run, const cli::Args& args,
                    cli::Context& context) {
     std::vector<RecordedCommand> commands = commands_of(run);
+    const auto& directory_of_run = run.options.command_directory;
+    const bool is_here = directory_of_run.empty() || directory_of_run == absolute_path(".");
     std::erase_if(commands, [&](const RecordedCommand& command) {
         const auto& option = command.option;
         const bool elsewhere = option == k_kubeconfig && (args.get("context") || args.get("cluster"));
-        // Those of a start with --or-resume do not replace the recorded ones: they must be the same.
+        // Those of a start with --or-resume do not replace the recorded ones: they must be the same, in the same place.
         if (option != k_kubeconfig && option != "ssh-config" && option != "worker") {
-            return args.source(option) == "option" && args.get(option) == command.text;
+            return is_here && args.source(option) == "option" && args.get(option) == command.text;
         }
         return elsewhere || args.source(option) == "option";
     });
@@ -91,6 +94,7 @@ void require_trust(const std::string& directory, const upgrade::Run& run, const 
                         fmt::format("the record in {} has commands and was not made by this user on this machine",
                                     base::escape(directory)));
             for (const auto& [option, text] : commands) error.detail(option, base::escape(text));
+            if (!is_here) error.detail("directory", base::escape(directory_of_run));
             throw std::move(error).hint(
                 "if you know where it comes from and want these commands to run: --trust-record");
         }

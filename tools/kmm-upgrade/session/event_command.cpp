@@ -25,8 +25,13 @@ std::string events_text(std::size_t count) { return count == 1 ? "1 event" : fmt
 
 }  // namespace
 
-EventCommand::EventCommand(std::vector<std::string> words, Say say, std::function<bool()> is_stopped)
-    : words_(std::move(words)), say_(std::move(say)), is_stopped_(std::move(is_stopped)), thread_([this] { run(); }) {}
+EventCommand::EventCommand(std::vector<std::string> words, Say say, std::function<bool()> is_stopped,
+                           std::string directory)
+    : words_(std::move(words)),
+      directory_(std::move(directory)),
+      say_(std::move(say)),
+      is_stopped_(std::move(is_stopped)),
+      thread_([this] { run(); }) {}
 
 EventCommand::~EventCommand() {
     try {
@@ -101,6 +106,7 @@ void EventCommand::run() {
 void EventCommand::run_once(const std::string& input) {
     sys::ProcessSpec spec;
     spec.argv = words_;
+    spec.directory = directory_;
     spec.stdin_text = input;
     spec.timeout = k_command_timeout;
     spec.cancelled = [this] { return is_ending(); };

@@ -18,9 +18,9 @@ namespace kmm::tool_upgrade {
 class EventCommand {
 public:
     using Say = std::function<void(const std::string& text)>;
-    /// `words`: the command, not empty. `say` prints a line; `is_stopped`: the user has asked to stop. Both are called
-    /// from several threads.
-    EventCommand(std::vector<std::string> words, Say say, std::function<bool()> is_stopped);
+    /// `words`: the command, not empty; `directory`: where it runs, "" for ours. `say` prints a line; `is_stopped`: the
+    /// user has asked to stop. Both are called from several threads.
+    EventCommand(std::vector<std::string> words, Say say, std::function<bool()> is_stopped, std::string directory = "");
     /// As finish().
     ~EventCommand();
     EventCommand(const EventCommand&) = delete;
@@ -41,6 +41,7 @@ private:
     [[nodiscard]] bool is_ending() const;
 
     std::vector<std::string> words_;
+    std::string directory_;
     Say say_;
     std::function<bool()> is_stopped_;
     mutable std::mutex mutex_;

@@ -84,7 +84,8 @@ void Progress::note(const std::string& text) {
 void Progress::pass_on(const std::string& command, std::function<bool()> is_stopped) {
     if (auto words = upgrade::command_words(command); words && !words->empty())
         command_ = std::make_unique<EventCommand>(
-            std::move(*words), [this](const std::string& text) { note(text); }, std::move(is_stopped));
+            std::move(*words), [this](const std::string& text) { note(text); }, std::move(is_stopped),
+            ledger_.run().options.command_directory);
 }
 
 drive::Observer Progress::observer() {

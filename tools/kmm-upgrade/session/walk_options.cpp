@@ -12,6 +12,7 @@
 #include "base/number.hpp"
 #include "base/text.hpp"
 #include "cli/parse.hpp"
+#include "kmm-upgrade/session/call.hpp"
 #include "sys/file_ops.hpp"
 #include "sys/host.hpp"
 #include "sys/local_time.hpp"
@@ -84,6 +85,8 @@ void take_pace_options(const cli::Args& args, upgrade::Options& options) {
     if (!options.check.empty()) sys::require_program(upgrade::command_words(options.check)->front());
     options.on_event = command_option(args, "on-event");
     if (!options.on_event.empty()) sys::require_program(upgrade::command_words(options.on_event)->front());
+    if (!options.check.empty() || !options.on_event.empty() || !command_option(args, "patch-query").empty())
+        options.command_directory = absolute_path(".");
 }
 
 void take_drain_options(const cli::Args& args, upgrade::Options& options) {
