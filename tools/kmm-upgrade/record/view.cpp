@@ -242,6 +242,16 @@ std::string metric_state(const upgrade::NodeRecord& node) {
     return "running";
 }
 
+/// Whether what the state has of the recipe is there and ready: of this release, or of the one that an abort brought
+/// back. nullopt: it is being removed, or this run ends without it.
+std::optional<bool> is_state_ready(const upgrade::Run& run, const upgrade::NodeRecord& state) {
+    if (state.state == upgrade::k_node_rolled_back)
+        return state.from_version.empty() ? std::nullopt : std::optional(true);
+    if (upgrade::recipe::is_removal(run)) return std::nullopt;
+    if (state.state == upgrade::k_node_done) return true;
+    return run.state == upgrade::k_run_aborted ? std::nullopt : std::optional(false);
+}
+
 std::vector<report::MetricFamily> metrics_of(const std::optional<upgrade::Run>& run) {
     auto states = report::state_completed(), nodes = report::upgrade_nodes(), paused = report::upgrade_paused();
     auto downgrades = report::downgrade_in_progress();
@@ -257,11 +267,10 @@ std::vector<report::MetricFamily> metrics_of(const std::optional<upgrade::Run>& 
                 continue;
             }
             const auto slash = node.name.find('/');
-            if (has_states)
+            if (!has_states) ++nodes.samples[{resource, metric_state(node)}];
+            else if (const auto ready = is_state_ready(*run, node))
                 states.samples[{node.name.substr(0, slash),
-                                slash == std::string::npos ? "" : node.name.substr(slash + 1)}] =
-                    node.state == upgrade::k_node_done ? 1 : 0;
-            else ++nodes.samples[{resource, metric_state(node)}];
+                                slash == std::string::npos ? "" : node.name.substr(slash + 1)}] = *ready ? 1 : 0;
         }
         if (!has_states)
             for (const char* state : {"pending", "running", "done", "failed", "skipped", "rolled-back"})
