@@ -2,6 +2,7 @@
 // kmm-plan dtk-map: kernels and the driver toolkits that have their headers.
 #include <algorithm>
 #include <filesystem>
+#include <map>
 
 #include <fmt/format.h>
 
@@ -87,6 +88,32 @@ toolkit::MapOptions map_options(const cli::Args& args) {
     return options;
 }
 
+/// Files of --image as they were read: "./dtk.json" is "dtk.json". One that has no kernels would have no effect.
+void link_images(toolkit::MapOptions& options, const toolkit::Inputs& inputs) {
+    std::map<std::string, std::string> linked;
+    for (const auto& [file, image] : options.images) {
+        const auto wanted = fs::path(file).lexically_normal();
+        std::vector<std::string> known;
+        for (const auto& one : inputs.images) {
+            if (!one.is_system) { known.push_back(one.place.file); }
+        }
+        const auto found = std::find_if(known.begin(), known.end(), [&](const std::string& one) {
+            return fs::path(one).lexically_normal() == wanted;
+        });
+        if (found == known.end()) {
+            const auto near = base::nearest(file, known);
+            throw Error(Exit::usage, "bad-value",
+                        fmt::format("--image {}={}: no file of this name has kernels of a toolkit", base::escape(file),
+                                    base::escape(image)))
+                .hint(near            ? fmt::format("did you mean {}?", *near)
+                      : known.empty() ? "give its driver-toolkit-release.json, too"
+                                      : "found: " + base::join(known, ", "));
+        }
+        linked[*found] = image;
+    }
+    options.images = std::move(linked);
+}
+
 /// Keeps the rows of --kernel.
 void keep_kernels(toolkit::ToolkitMap& map, const std::vector<std::string>& kernels) {
     if (kernels.empty()) { return; }
@@ -150,8 +177,9 @@ std::string toolkit_table(const toolkit::ToolkitMap& map, bool wide) {
 }
 
 Exit run_dtk_map(const cli::Args& args, cli::Context& context) {
-    const auto options = map_options(args);
+    auto options = map_options(args);
     const auto inputs = read_inputs(args);
+    link_images(options, inputs);
     Diagnostics findings;
     auto map = toolkit::make_map(inputs, options, findings);
     sort_and_merge(findings);
@@ -196,9 +224,9 @@ cli::Verb dtk_map_verb() {
         "the newest is printed; -o json has all. Two kernels in one release are an error.\n\n"
         "Reads any number of: image-references and release-metadata of a release image, oc adm release info -o "
         "json, driver-toolkit-release.json of a toolkit image, configurations of images (as stored, of oc image "
-        "info -o json, of skopeo inspect), ImageStream driver-toolkit and Nodes. driver-toolkit-release.json and "
-        "a stored configuration do not name their image: they belong to the toolkit of the release in the same "
-        "directory or the nearest one above, or to that of --image.";
+        "info -o json, of skopeo or podman inspect), ImageStream driver-toolkit and Nodes. "
+        "driver-toolkit-release.json and a stored configuration do not name their image: they belong to the toolkit "
+        "of the release in the same directory or the nearest one above, or to that of --image.";
     verb.examples = {
         {"oc adm release info 4.17.4 -o json | kmm-plan dtk-map - dtk-info.json",
          "a release, and oc image info -o json of its toolkit"},
