@@ -50,14 +50,6 @@ void keep_standard_input() {
 
 std::string hash_of(const std::string& text) { return "sha256:" + tmpl::hex_digest(text, "SHA256"); }
 
-std::string interface_hash(const kernel::Interface& interface) {
-    std::string text = interface.release + '\n' + interface.vermagic + '\n' + interface.architecture + '\n';
-    for (const auto& [symbol, entry] : interface.exports) {
-        text += fmt::format("{} {:08x} {} {}\n", symbol, entry.crc, entry.gpl_only, entry.ns);
-    }
-    return hash_of(text);
-}
-
 /// One resource on one kernel.
 struct Rendering {
     std::string resource, kernel;
@@ -96,7 +88,7 @@ public:
     Judge(const cli::Args& args, cli::Context& context, const RecipeDocuments& documents,
           const std::map<std::string, const kernel::Interface*>& interfaces)
         : args_(args), context_(context), documents_(documents), interfaces_(interfaces) {
-        for (const auto& [kernel, interface] : interfaces) { hashes_[kernel] = interface_hash(*interface); }
+        for (const auto& [kernel, interface] : interfaces) { hashes_[kernel] = hash_of(kernel::text_of(*interface)); }
     }
 
     std::vector<RecipeVerdict> run(const std::vector<Rendering>& renderings) {
