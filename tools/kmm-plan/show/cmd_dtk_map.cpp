@@ -44,7 +44,8 @@ std::vector<std::string> input_files(const std::string& directory) {
     return files;
 }
 
-toolkit::Inputs read_inputs(const cli::Args& args) {
+/// What the files say; `findings` gets warnings about them.
+toolkit::Inputs read_inputs(const cli::Args& args, Diagnostics& findings) {
     auto names = args.positionals("FILE");
     const auto more = args.all("filename");
     names.insert(names.end(), more.begin(), more.end());
@@ -70,6 +71,7 @@ toolkit::Inputs read_inputs(const cli::Args& args) {
     for (const auto& document : documents) { toolkit::read_input(document, inputs, faults); }
     sort_and_merge(faults);
     if (has_errors(faults)) { throw Error::from_diagnostics(std::move(faults)); }
+    findings = std::move(faults);
     return inputs;
 }
 
@@ -178,9 +180,9 @@ std::string toolkit_table(const toolkit::ToolkitMap& map, bool wide) {
 
 Exit run_dtk_map(const cli::Args& args, cli::Context& context) {
     auto options = map_options(args);
-    const auto inputs = read_inputs(args);
-    link_images(options, inputs);
     Diagnostics findings;
+    const auto inputs = read_inputs(args, findings);
+    link_images(options, inputs);
     auto map = toolkit::make_map(inputs, options, findings);
     sort_and_merge(findings);
     if (has_errors(findings)) { throw Error::from_diagnostics(std::move(findings)); }
