@@ -88,6 +88,17 @@ void read_configuration(std::string_view text, Interface& to) {
     to.vermagic = std::string(base::trim(to.vermagic + arch_word));
 }
 
+std::string text_of(const Interface& interface) {
+    const auto& checked = interface.signatures_checked;
+    std::string text = fmt::format("{}\n{}\n{}\n{} {} {} {}\n", interface.release, interface.vermagic,
+                                   interface.architecture, interface.signatures_forced, checked ? *checked ? 1 : 0 : -1,
+                                   interface.missing_versions == kmod::MissingVersions::refused,
+                                   interface.lenient_namespaces);
+    for (const auto& [symbol, entry] : interface.exports)
+        text += fmt::format("{} {:08x} {} {} {}\n", symbol, entry.crc, entry.owner, entry.gpl_only, entry.ns);
+    return text;
+}
+
 std::string release_of_header(std::string_view text) {
     constexpr std::string_view k_define = "#define UTS_RELEASE \"";
     const auto begin = text.find(k_define);

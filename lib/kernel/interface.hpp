@@ -45,6 +45,9 @@ void read_symvers(std::string_view text, const std::string& file, Interface& to)
 /// Source: Linux include/linux/vermagic.h and arch/*/include/asm/vermagic.h, 5.4 to 6.12.
 void read_configuration(std::string_view text, Interface& to);
 
+/// All that a judgement of modules follows from, as text: another text, another judgement. Not where it was read.
+[[nodiscard]] std::string text_of(const Interface& interface);
+
 /// The release in utsrelease.h, "" if it is not there.
 [[nodiscard]] std::string release_of_header(std::string_view text);
 

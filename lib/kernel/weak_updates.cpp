@@ -75,10 +75,33 @@ std::vector<std::set<std::string>> groups_of(const std::vector<WeakCandidate>& c
     return groups;
 }
 
+/// The parts of a release between dots, hyphens and underscores, runs of digits apart from letters.
+std::vector<std::string_view> parts_of(std::string_view text) {
+    const auto kind_of = [](char c) {
+        return c >= '0' && c <= '9' ? 1 : (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ? 2 : c == '~' ? 3 : 0;
+    };
+    std::vector<std::string_view> parts;
+    for (std::size_t at = 0, end = 0; at < text.size(); at = end) {
+        while (end < text.size() && kind_of(text[end]) == kind_of(text[at])) ++end;
+        if (kind_of(text[at]) != 0) parts.push_back(text.substr(at, end - at));
+    }
+    return parts;
+}
+
 }  // namespace
 
 bool is_earlier_release(const std::string& left, const std::string& right) {
-    return base::compare_natural(left, right) < 0;
+    const auto a = parts_of(left), b = parts_of(right);
+    // A number is later than letters, and those than nothing; '~' is earlier than nothing.
+    const auto rank_of = [](const std::vector<std::string_view>& parts, std::size_t at) {
+        if (at >= parts.size()) return 1;
+        return parts[at].front() == '~' ? 0 : parts[at].front() >= '0' && parts[at].front() <= '9' ? 3 : 2;
+    };
+    for (std::size_t i = 0; i < std::max(a.size(), b.size()); ++i) {
+        if (rank_of(a, i) != rank_of(b, i)) return rank_of(a, i) < rank_of(b, i);
+        if (const int order = base::compare_natural(a[i], b[i]); order != 0) return order < 0;
+    }
+    return left < right;
 }
 
 std::vector<WeakJudgement> judge_weak(const std::vector<WeakCandidate>& candidates,

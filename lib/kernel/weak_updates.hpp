@@ -34,7 +34,7 @@ struct WeakJudgement {
                                                     const std::vector<kmod::IndexedModule>& own,
                                                     const Interface& interface);
 
-/// Compares releases as versions: runs of digits by their numbers.
+/// Compares releases part by part, as rpm does: "4.18.0-305.el8" comes before "4.18.0-305.3.1.el8_4".
 [[nodiscard]] bool is_earlier_release(const std::string& left, const std::string& right);
 
 }  // namespace kmm::kernel

@@ -237,10 +237,10 @@ JobView JobSlot::wait(std::optional<std::chrono::milliseconds> deadline) const {
         if (deadline) {
             const auto left = *deadline - clock_.monotonic();
             if (left <= std::chrono::milliseconds(0)) {
-                throw Error(Exit::timeout, "timeout",
-                            fmt::format("--timeout was reached; the job '{}' goes on", base::escape(job.key)))
-                    .hint("the same command waits for it again")
-                    .retryable();
+                Error error(Exit::timeout, "timeout",
+                            fmt::format("--timeout was reached; the job '{}' goes on", base::escape(job.key)));
+                if (job.pid > 0) error.detail("pid", std::to_string(job.pid));
+                throw std::move(error).hint("the same command waits for it again").retryable();
             }
             pause = std::min(pause, left);
         }

@@ -41,8 +41,7 @@ std::string openmetrics_text(const std::vector<MetricFamily>& families) {
     std::vector<const MetricFamily*> sorted;
     for (const auto& family : families) { sorted.push_back(&family); }
     std::sort(sorted.begin(), sorted.end(), [](const auto* a, const auto* b) { return a->name < b->name; });
-    std::string text,
-        dropped = head_text("kmm_dropped_series", "series of a metric that were left out because there are too many");
+    std::string text, dropped;
     for (const auto* family : sorted) {
         text += head_text(family->name, family->help);
         std::size_t count = 0;
@@ -50,8 +49,12 @@ std::string openmetrics_text(const std::vector<MetricFamily>& families) {
             if (++count > k_series_max) { continue; }
             text += fmt::format("{}{} {}\n", family->name, labels_text(*family, values), number);
         }
-        dropped += fmt::format("kmm_dropped_series{{metric=\"{}\"}} {}\n", family->name,
-                               count > k_series_max ? count - k_series_max : 0);
+        if (count <= k_series_max) { continue; }
+        dropped += fmt::format("kmm_dropped_series{{metric=\"{}\"}} {}\n", family->name, count - k_series_max);
+    }
+    if (!dropped.empty()) {
+        dropped = head_text("kmm_dropped_series",
+                            "series of a metric that were left out because there are too many") + dropped;
     }
     return dropped + text + "# EOF\n";
 }

@@ -19,8 +19,10 @@ struct MetricFamily {
 
 inline constexpr std::size_t k_series_max = 1000;
 
-/// The text, sorted, ended by "# EOF". Of a family, the first k_series_max series are written; kmm_dropped_series has
-/// how many are not, 0 included: a label that grows without bound costs a monitoring system more than it is worth.
+/// The text, sorted, ended by "# EOF". Of a family, the first k_series_max series are written: a label that grows
+/// without bound costs a monitoring system more than it is worth. kmm_dropped_series has how many are not, of families
+/// with such series alone: node_exporter refuses a series that two files have, and files of several runs have the same
+/// families.
 [[nodiscard]] std::string openmetrics_text(const std::vector<MetricFamily>& families);
 
 /// Families with their names, helps and labels.

@@ -244,7 +244,7 @@ private:
             return good(document);
         }
         if (calls_left > 0 && step == "install")
-            return error(75, "job-running", "a job is running on this node: install it", {});
+            return error(75, "job-running", "a job is running on this node: install it", {{"pid", Node("4711")}});
         if (step == "install") {
             if (kind == "install-failed")
                 return error(1, "install-failed", "the command that installs it ended with exit 100",

@@ -10,6 +10,8 @@ namespace kmm::recipe::plan {
 /// Where the values of a document stand, by path.
 void note_places(const value::Node& node, const std::string& path, const value::Document& document,
                  std::map<std::string, Position, std::less<>>& places);
+/// `name` stands at `key` of `owner` and is that of a SpecialResource. Fault: "bad-value".
+void check_name(const api::Fields& owner, std::string_view key, const std::string& name);
 /// Name, uid and what else metadata may have.
 void decode_metadata(api::Fields& root, SpecialResource& resource);
 /// Reads a chart reference; `written` is what templates see of it.

@@ -139,6 +139,7 @@ Value dependencies_by_name(api::Fields& spec, SpecialResource& resource) {
     for (auto& name : one_or_many(*fields, "name", api::Need::required)) {
         RecipeDependency dependency;
         dependency.origin = fields->position_of("name");
+        check_name(*fields, "name", name);
         dependency.name = std::move(name);
         dependency.set = Value::nil();
         made.push_back(
@@ -159,6 +160,7 @@ Value dependencies(api::Fields& spec, SpecialResource& resource) {
         RecipeDependency dependency;
         dependency.origin = spec.scope().document.position(item.node->mark());
         dependency.name = fields.string("name", api::Need::required);
+        check_name(fields, "name", dependency.name);
         dependency.set = Value::nil();
         const value::Node* reference = fields.get("imageReference");
         if (reference != nullptr && reference->text() != "true" && reference->text() != "false") {

@@ -134,6 +134,7 @@ Value decode_spec_v1beta1(api::Fields& spec, SpecialResource& resource) {
         if (auto chart = fields.child("chart", api::Need::required)) {
             Value reference;
             dependency.chart = decode_chart(*chart, reference);
+            check_name(*chart, "name", dependency.chart.name);
             written["chart"] = std::move(reference);
         }
         dependency.name = dependency.chart.name;

@@ -77,12 +77,15 @@ Walk walk(std::span<const SpecialResource> all, const std::vector<std::string>& 
     return walk;
 }
 
-/// A name as Mermaid takes it for a node: its own words begin no name. No resource has '_' in its name.
+/// A name as Mermaid takes it for a node: "--" begins an arrow, and its own words are none. No resource has '_' in its
+/// name.
 std::string mermaid_id(const std::string& name) {
     constexpr std::array<std::string_view, 10> k_words{"call",      "class", "click", "default",  "end",
                                                        "flowchart", "graph", "href",  "subgraph", "style"};
     const auto word = std::string_view(name).substr(0, name.find_first_of("-."));
-    return std::find(k_words.begin(), k_words.end(), word) == k_words.end() ? name : "_" + name;
+    std::string id = std::find(k_words.begin(), k_words.end(), word) == k_words.end() ? name : "_" + name;
+    if (id.find("--") != std::string::npos) { std::replace(id.begin(), id.end(), '-', '_'); }
+    return id;
 }
 
 /// Each once, in order.

@@ -181,11 +181,13 @@ std::string digest_part(const std::string& image) {
     return image.find('@') == std::string::npos ? image : image.substr(image.find('@'));
 }
 
-const Release* find_release(const Facts& facts, const std::string& text) {
-    const auto found = std::find_if(facts.releases.begin(), facts.releases.end(), [&](const Release& one) {
+/// A release has one of each architecture and system that it supports.
+std::vector<Release> releases_named(const Facts& facts, const std::string& text) {
+    std::vector<Release> found;
+    std::copy_if(facts.releases.begin(), facts.releases.end(), std::back_inserter(found), [&](const Release& one) {
         return one.version == text || (!one.image.empty() && digest_part(one.image) == digest_part(text));
     });
-    return found == facts.releases.end() ? nullptr : &*found;
+    return found;
 }
 
 Error unknown_release(const std::string& text, const Position& place) {
@@ -322,9 +324,10 @@ std::vector<Release> watched_releases(const SpecialResourceModule& module, std::
             any_object = true;
             if (!is_selected(watch, object)) { continue; }
             for (const auto& text : json_path_texts(object, watch.path)) {
-                const Release* release = find_release(facts, text);
-                if (release == nullptr) { throw unknown_release(text, watch.origin); }
-                made.push_back(*release);
+                auto found = releases_named(facts, text);
+                if (found.empty()) { throw unknown_release(text, watch.origin); }
+                if (operator_only) { found.resize(1); }
+                made.insert(made.end(), found.begin(), found.end());
             }
         }
     }
@@ -332,10 +335,14 @@ std::vector<Release> watched_releases(const SpecialResourceModule& module, std::
     if (operator_only) {
         for (auto& release : made) { add_operator_architecture(release, facts); }
     }
-    std::sort(made.begin(), made.end(),
-              [](const Release& a, const Release& b) { return a.toolkit_image < b.toolkit_image; });
+    // The toolkit of a release for several architectures is one image; the operator knows it by that alone.
+    const auto key_of = [&](const Release& one) {
+        return std::pair(one.toolkit_image, operator_only ? std::string() : one.kernel);
+    };
+    std::stable_sort(made.begin(), made.end(),
+                     [&](const Release& a, const Release& b) { return key_of(a) < key_of(b); });
     made.erase(std::unique(made.begin(), made.end(),
-                           [](const Release& a, const Release& b) { return a.toolkit_image == b.toolkit_image; }),
+                           [&](const Release& a, const Release& b) { return key_of(a) == key_of(b); }),
                made.end());
     if (made.empty()) {
         throw Error(Exit::data, "no-releases", fmt::format("{}: no release is known", module.resource.name))
@@ -346,10 +353,11 @@ std::vector<Release> watched_releases(const SpecialResourceModule& module, std::
     return made;
 }
 
-std::string release_kernel(const ReleaseValidation& validation, const Facts& facts) {
-    const Release* release = find_release(facts, validation.update_image);
-    if (release == nullptr) { throw unknown_release(validation.update_image, validation.origin); }
-    return release->kernel;
+std::vector<std::string> release_kernels(const ReleaseValidation& validation, const Facts& facts) {
+    std::vector<std::string> kernels;
+    for (const auto& release : releases_named(facts, validation.update_image)) { kernels.push_back(release.kernel); }
+    if (kernels.empty()) { throw unknown_release(validation.update_image, validation.origin); }
+    return kernels;
 }
 
 Value release_values(const SpecialResourceModule& module, const Release& release,

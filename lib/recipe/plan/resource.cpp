@@ -22,20 +22,6 @@ namespace {
 constexpr std::size_t k_release_name_max = 53;
 constexpr const char* k_version_without_charts = "sro.openshift.io/v1alpha1";
 
-void check_name(const api::Fields& metadata, const std::string& name) {
-    const Node* node = metadata.node().find("name");
-    if (node == nullptr || !node->is_string()) { return; }
-    if (!api::is_dns1123_subdomain(name)) {
-        metadata.scope().fault("bad-value", fmt::format("metadata.name \"{}\" is not valid", base::escape(name)),
-                               node->mark(), "a name has lower-case letters, digits, '-' and '.'");
-    } else if (name.size() > k_release_name_max) {
-        metadata.scope().fault(
-            "bad-value",
-            fmt::format("metadata.name: expected at most {} characters, found {}", k_release_name_max, name.size()),
-            node->mark(), "the name is also that of the Helm release, which has this limit");
-    }
-}
-
 /// Whether a spec of v1beta1 has the fields that it had before the operator took charts, up to OpenShift 4.8. Those are
 /// the fields of v1alpha1.
 bool is_before_charts(const Node& spec) {
@@ -72,12 +58,26 @@ void note_places(const Node& node, const std::string& path, const value::Documen
     for (const auto& item : node.items()) { note_places(item, fmt::format("{}[{}]", path, index++), document, places); }
 }
 
+void check_name(const api::Fields& owner, std::string_view key, const std::string& name) {
+    const Node* node = owner.node().find(key);
+    if (node == nullptr || node->is_null() || node->is_mapping() || name.empty()) { return; }
+    if (!api::is_dns1123_subdomain(name)) {
+        owner.scope().fault("bad-value", fmt::format("{} \"{}\" is not valid", owner.path_of(key), base::escape(name)),
+                            node->mark(), "a name has lower-case letters, digits, '-' and '.'");
+    } else if (name.size() > k_release_name_max) {
+        owner.scope().fault("bad-value",
+                            fmt::format("{}: expected at most {} characters, found {}", owner.path_of(key),
+                                        k_release_name_max, name.size()),
+                            node->mark(), "the name is also that of the Helm release, which has this limit");
+    }
+}
+
 void decode_metadata(api::Fields& root, SpecialResource& resource) {
     auto metadata = root.child("metadata", api::Need::required);
     if (!metadata) { return; }
     resource.name = metadata->string("name", api::Need::required);
     resource.uid = metadata->string("uid");
-    check_name(*metadata, resource.name);
+    check_name(*metadata, "name", resource.name);
     metadata->string_map("labels");
     metadata->string_map("annotations");
     metadata->allow({"namespace", "creationTimestamp", "generation", "resourceVersion", "finalizers", "ownerReferences",

@@ -50,14 +50,6 @@ void keep_standard_input() {
 
 std::string hash_of(const std::string& text) { return "sha256:" + tmpl::hex_digest(text, "SHA256"); }
 
-std::string interface_hash(const kernel::Interface& interface) {
-    std::string text = interface.release + '\n' + interface.vermagic + '\n' + interface.architecture + '\n';
-    for (const auto& [symbol, entry] : interface.exports) {
-        text += fmt::format("{} {:08x} {} {}\n", symbol, entry.crc, entry.gpl_only, entry.ns);
-    }
-    return hash_of(text);
-}
-
 /// One resource on one kernel.
 struct Rendering {
     std::string resource, kernel;
@@ -96,7 +88,7 @@ public:
     Judge(const cli::Args& args, cli::Context& context, const RecipeDocuments& documents,
           const std::map<std::string, const kernel::Interface*>& interfaces)
         : args_(args), context_(context), documents_(documents), interfaces_(interfaces) {
-        for (const auto& [kernel, interface] : interfaces) { hashes_[kernel] = interface_hash(*interface); }
+        for (const auto& [kernel, interface] : interfaces) { hashes_[kernel] = hash_of(kernel::text_of(*interface)); }
     }
 
     std::vector<RecipeVerdict> run(const std::vector<Rendering>& renderings) {
@@ -282,6 +274,18 @@ void add_nodes(rp::Facts& facts, const std::vector<api::Node>& nodes) {
     }
 }
 
+/// Without nodes of another architecture than the one in the kernel's name: they never run it.
+rp::Facts without_other_architectures(rp::Facts facts, const std::string& kernel) {
+    const std::string wanted = image_architecture(kernel);
+    for (auto* nodes : {&facts.kernels, &facts.left_out}) {
+        std::erase_if(*nodes, [&](const rp::KernelFacts& one) {
+            const std::string found = image_architecture(one.kernel);
+            return !wanted.empty() && !found.empty() && found != wanted;
+        });
+    }
+    return facts;
+}
+
 /// Other faults than that it selects none are those of its rendering.
 bool selects_nodes(const rp::Facts& facts, const rp::SpecialResource& resource) {
     try {
@@ -356,7 +360,9 @@ bool RecipePreflight::is_chart_file(std::string_view path) const {
 
 std::vector<std::string> RecipePreflight::asked_kernels() const {
     std::vector<std::string> kernels;
-    for (const auto& one : documents_.validations) { kernels.push_back(rp::release_kernel(one, facts_)); }
+    for (const auto& one : documents_.validations) {
+        for (auto& kernel : rp::release_kernels(one, facts_)) { kernels.push_back(std::move(kernel)); }
+    }
     return kernels;
 }
 
@@ -382,19 +388,19 @@ std::vector<RecipeVerdict> RecipePreflight::judge(const std::vector<std::string>
     std::vector<Rendering> renderings;
     const auto order = rp::apply_order(documents_.resources, {});
     for (const auto& kernel : kernels) {
-        const rp::Facts next = rp::facts_on(facts_, kernel);
+        const rp::Facts here = without_other_architectures(facts_, kernel), next = rp::facts_on(here, kernel);
         for (const auto& name : order) {
             const auto* resource = rp::find_resource(documents_.resources, name);
             if (resource == nullptr || resource->management != rp::Management::managed) { continue; }
             Rendering one{name, kernel, {}, {}, "", false, false, {}, std::nullopt};
             const bool is_elsewhere = selects_nodes(unchanged, *resource) && !selects_nodes(without_taint, *resource);
-            one.selects_none = is_elsewhere || (has_nodes && !selects_nodes(facts_, *resource));
+            one.selects_none = is_elsewhere || (has_nodes && !selects_nodes(here, *resource));
             if (one.selects_none) {
                 renderings.push_back(std::move(one));
                 continue;
             }
             try {
-                const auto now = rp::select_kernels(facts_, *resource, false).all;
+                const auto now = rp::select_kernels(here, *resource, false).all;
                 one.runs_already = now.size() == 1 && now.front().kernel == kernel;
                 if (one.runs_already) {
                     renderings.push_back(std::move(one));

@@ -22,8 +22,8 @@ constexpr std::string_view k_toolkit = "driver-toolkit";
 /// One document at work.
 class InputReader {
 public:
-    InputReader(const value::Document& document, Inputs& inputs, Diagnostics& faults)
-        : document_(document), root_(document.root), inputs_(inputs), faults_(faults) {}
+    InputReader(const value::Document& document, const Node& root, Inputs& inputs, Diagnostics& faults)
+        : document_(document), root_(root), inputs_(inputs), faults_(faults) {}
 
     void run() {
         const std::string kind = root_.get_string({"kind"});
@@ -36,17 +36,23 @@ public:
         if (kind == "Image") { return image_object(&root_); }
         if (kind == "Node") { return node(); }
         if (!kind.empty() && root_.find("apiVersion") != nullptr) { return; }
+        if (const Node* digests = root_.find("RepoDigests"); digests != nullptr && root_.find("Config") != nullptr) {
+            return labels(root_.find_path({"Config", "Labels"}), names(texts_of(*digests), {}),
+                          root_.get_string({"Architecture"}));
+        }
         if (root_.find("Labels") != nullptr && root_.find("Digest") != nullptr) {
-            return labels(root_.find("Labels"), root_.get_string({"Name"}), root_.get_string({"Digest"}),
+            return labels(root_.find("Labels"), names({root_.get_string({"Name"})}, {root_.get_string({"Digest"})}),
                           root_.get_string({"Architecture"}));
         }
         if (const Node* inner = root_.find_path({"config", "config"}); inner != nullptr) {
-            return labels(inner->find("Labels"), root_.get_string({"name"}), digest_of_info(),
+            return labels(inner->find("Labels"),
+                          names({root_.get_string({"name"})},
+                                {root_.get_string({"digest"}), root_.get_string({"listDigest"})}),
                           root_.get_string({"config", "architecture"}));
         }
         if (const Node* config = root_.find("config");
             config != nullptr && (root_.find("architecture") != nullptr || root_.find("rootfs") != nullptr)) {
-            return labels(config->find("Labels"), "", "", root_.get_string({"architecture"}));
+            return labels(config->find("Labels"), {}, root_.get_string({"architecture"}));
         }
         unknown();
     }
@@ -97,8 +103,7 @@ private:
         made.place = place(root_);
         made.kernel = required(root_, "KERNEL_VERSION", {"KERNEL_VERSION"});
         check_kernel("KERNEL_VERSION", made.kernel, root_.find("KERNEL_VERSION"));
-        const std::string rt = root_.get_string({"RT_KERNEL_VERSION"});
-        if (is_kernel_release(rt)) { made.rt_kernel = rt; }
+        made.rt_kernel = realtime_kernel(root_.get_string({"RT_KERNEL_VERSION"}));
         made.os_version = root_.get_string({"RHEL_VERSION"});
         made.architecture = kernel_architecture(made.kernel);
         if (const Node* kernel = root_.find("KERNEL_VERSION"); kernel != nullptr) { made.place = place(*kernel); }
@@ -135,6 +140,28 @@ private:
         const std::size_t slash = reference.rfind('/');
         const std::size_t colon = reference.find(':', slash == std::string::npos ? 0 : slash);
         return reference.substr(0, colon) + '@' + digest;
+    }
+
+    /// What an image is called: `references`, by each of `digests`, which may be "".
+    static std::vector<std::string> names(const std::vector<std::string>& references,
+                                          const std::vector<std::string>& digests) {
+        std::vector<std::string> made;
+        for (const auto& reference : references) {
+            const bool has_digest = reference.find('@') != std::string::npos;
+            if (has_digest) { made.push_back(reference); }
+            for (const auto& digest : digests) {
+                if (!digest.empty()) { made.push_back(by_digest(reference.substr(0, reference.find('@')), digest)); }
+            }
+            if (made.empty() && !reference.empty()) { made.push_back(reference); }
+        }
+        std::erase(made, "");
+        return made;
+    }
+
+    static std::vector<std::string> texts_of(const Node& list) {
+        std::vector<std::string> texts;
+        for (const auto& item : list.items()) { texts.push_back(item.text()); }
+        return texts;
     }
 
     void stream() {
@@ -228,14 +255,9 @@ private:
         }
         const Node* metadata = image->find("dockerImageMetadata");
         const Node* config = metadata == nullptr ? nullptr : metadata->find("Config");
-        labels(config == nullptr ? nullptr : config->find("Labels"), image->get_string({"dockerImageReference"}),
-               image->get_string({"metadata", "name"}),
+        labels(config == nullptr ? nullptr : config->find("Labels"),
+               names({image->get_string({"dockerImageReference"})}, {image->get_string({"metadata", "name"})}),
                metadata == nullptr ? "" : metadata->get_string({"Architecture"}));
-    }
-
-    std::string digest_of_info() const {
-        const std::string listed = root_.get_string({"listDigest"}), digest = root_.get_string({"digest"});
-        return digest.empty() ? listed : digest;
     }
 
     /// Go's name of an architecture as kernels write it.
@@ -248,8 +270,13 @@ private:
         return architecture;
     }
 
-    void labels(const Node* labels, const std::string& name, const std::string& digest,
-                const std::string& architecture) {
+    /// Of RHEL 9.3 and later the realtime kernel has the version of the other one; images have left its ending out.
+    static std::string realtime_kernel(const std::string& text) {
+        if (!is_kernel_release(text)) { return {}; }
+        return kernel_flavour(text) == "rt" ? text : text + "+rt";
+    }
+
+    void labels(const Node* labels, std::vector<std::string> images, const std::string& architecture) {
         if (labels == nullptr || !labels->is_mapping()) {
             fault("missing-field", "the configuration of the image has no Labels", root_,
                   "toolkit images have kernel-version since OpenShift 4.17: use driver-toolkit-release.json");
@@ -257,16 +284,16 @@ private:
         }
         ImageKernels made;
         made.place = place(*labels);
-        made.image = by_digest(name, digest);
+        made.images = std::move(images);
         const char* key = "kernel-version";
         made.kernel = labels->get_string({key});
-        made.rt_kernel = labels->get_string({"kernel-rt-version"});
+        made.rt_kernel = realtime_kernel(labels->get_string({"kernel-rt-version"}));
         if (made.kernel.empty()) {
             made.is_system = true;
             for (const char* one : {"ostree.linux", "com.coreos.rpm.kernel"}) {
                 if (made.kernel.empty()) { made.kernel = labels->get_string({key = one}); }
             }
-            made.rt_kernel = labels->get_string({"com.coreos.rpm.kernel-rt-core"});
+            made.rt_kernel = realtime_kernel(labels->get_string({"com.coreos.rpm.kernel-rt-core"}));
         }
         if (made.kernel.empty()) {
             fault("missing-field",
@@ -275,7 +302,6 @@ private:
             return;
         }
         check_kernel(key, made.kernel, labels->find(key));
-        if (!is_kernel_release(made.rt_kernel)) { made.rt_kernel.clear(); }
         made.place = place(*labels->find(key));
         const std::string stream_class = labels->get_string({"io.openshift.os.streamclass"});
         if (stream_class.starts_with("rhel-")) { made.os_version = stream_class.substr(5); }
@@ -294,7 +320,11 @@ private:
 }  // namespace
 
 void read_input(const value::Document& document, Inputs& inputs, Diagnostics& faults) {
-    InputReader(document, inputs, faults).run();
+    const auto& items = document.root.items();
+    const bool is_list = document.root.is_sequence() && !items.empty() &&
+                         std::all_of(items.begin(), items.end(), [](const Node& item) { return item.is_mapping(); });
+    if (!is_list) { return InputReader(document, document.root, inputs, faults).run(); }
+    for (const auto& item : items) { InputReader(document, item, inputs, faults).run(); }
 }
 
 }  // namespace kmm::recipe::toolkit

@@ -34,7 +34,7 @@ struct ImageKernels {
     std::string kernel, rt_kernel;  ///< rt "" if there is none
     std::string os_version;         ///< "9.4", "" not known
     std::string architecture;       ///< as kernels write it, "" not known
-    std::string image;              ///< pullspec by digest, "" if the file does not say which image it is of
+    std::vector<std::string> images;  ///< pullspecs by digest, also of its list; empty: the file does not say which
     bool is_system = false;         ///< labels of the operating system, not of a toolkit
     Position place;
 };
@@ -58,8 +58,9 @@ struct Inputs {
 };
 
 /// Adds what a document says. Known: image-references and release-metadata of a release, `oc adm release info -o json`,
-/// driver-toolkit-release.json, configurations of images (as stored, and of oc image info, skopeo inspect, Image,
-/// ImageStreamTag), ImageStream driver-toolkit, Node. Other Kubernetes objects are passed over. Faults with positions:
+/// driver-toolkit-release.json, configurations of images (as stored, and of oc image info, skopeo inspect, podman and
+/// docker inspect, Image, ImageStreamTag; lists of them), ImageStream driver-toolkit, Node. Other Kubernetes objects
+/// are passed over. Faults with positions:
 /// "not-toolkit-data", "missing-field", "wrong-type", "bad-kernel", "bad-reference".
 void read_input(const value::Document& document, Inputs& inputs, Diagnostics& faults);
 

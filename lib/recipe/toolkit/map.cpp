@@ -66,6 +66,10 @@ public:
 
     ToolkitMap run() {
         join_metadata();
+        for (const auto& payload : payloads_) {
+            for (const auto& listed : payload.toolkits) { asked_.insert(digest_text(listed.image)); }
+        }
+        for (const auto& tag : inputs_.tags) { asked_.insert(digest_text(tag.image)); }
         for (const auto& image : inputs_.images) { image.is_system ? link_system(image) : link_toolkit(image); }
         for (const auto& payload : payloads_) { add_payload(payload); }
         for (const auto& tag : inputs_.tags) { add_tag(tag); }
@@ -85,6 +89,7 @@ private:
     std::map<std::size_t, std::vector<const ImageKernels*>> systems_; ///< payload -> labels of its operating system
     std::map<std::string, Said> said_;                                ///< release, toolkit and architecture -> kernel
     std::map<std::string, KernelRow> rows_;
+    std::set<std::string> asked_;                                     ///< "@DIGEST" of what releases and tags list
     std::set<std::string> listed_;                                    ///< digests
     ToolkitMap map_;
 
@@ -169,7 +174,11 @@ private:
         if (const auto given = options_.images.find(image.place.file); given != options_.images.end()) {
             return given->second;
         }
-        if (!image.image.empty()) { return image.image; }
+        if (!image.images.empty()) {
+            const auto listed = std::find_if(image.images.begin(), image.images.end(),
+                                             [&](const std::string& one) { return asked_.contains(digest_text(one)); });
+            return listed == image.images.end() ? image.images.front() : *listed;
+        }
         std::set<std::string> candidates;
         std::vector<std::string> versions;
         for (const std::size_t index : releases_of(image.place.file)) {
@@ -276,7 +285,9 @@ private:
                               "release {} has kernel {} in its operating system, and kernel {} in its toolkit at {}",
                               base::escape(payload.version), labels->kernel, known.kernel,
                               known.kernels->place.to_string()),
-                          labels->place, "a release has one kernel: one of the files is of another release");
+                          labels->place,
+                          "one of the files is of another release, or its toolkit does not fit its system, as of OKD: "
+                          "then leave the labels of the system out");
                 }
             }
             if (of_system) { kernels.push_back(*of_system); }
@@ -347,6 +358,12 @@ private:
         return std::find(words.begin(), words.end(), word) != words.end();
     }
 
+    /// Whether the toolkit of the node's system is of its kernel. OKD builds the two at different times.
+    static bool has_kernel_of_toolkit(const SeenNode& node, const StreamTag& tag) {
+        return !tag.tag.starts_with("latest") && node.os_image.starts_with("Red Hat ") &&
+               has_word(node.os_image, tag.tag) && is_kernel_release(node.kernel);
+    }
+
     /// A tag is a release of the nodes' system, or "latest".
     void add_tag(const StreamTag& tag) {
         const auto reference = pinned(tag.image, tag.place);
@@ -358,16 +375,15 @@ private:
         auto kernels = known_[digest];
         std::map<std::string, const SeenNode*> seen;
         for (const auto& node : inputs_.nodes) {
-            if (is_system && has_word(node.os_image, tag.tag) && is_kernel_release(node.kernel)) {
-                seen.emplace(node.kernel, &node);
-            }
+            if (has_kernel_of_toolkit(node, tag)) { seen.emplace(node.kernel, &node); }
         }
         if (kernels.empty() && !seen.empty()) { return add_seen(tag, seen); }
         if (kernels.empty() && is_system) {
             fault("toolkit-kernel-unknown",
                   fmt::format("the kernel of {} of system {} is not known", base::escape(tag.image),
                               base::escape(tag.tag)),
-                  tag.place, "give its driver-toolkit-release.json, or Nodes with this system", Severity::warning);
+                  tag.place, "give its driver-toolkit-release.json, or Nodes with this system (OpenShift)",
+                  Severity::warning);
         }
         for (auto& known : kernels) {
             complete_os(known, plan::parse_os_image(system, false).os);
@@ -437,12 +453,27 @@ private:
             if (node.kernel.empty() || find_kernel(map_, node.kernel) != nullptr || !told.insert(node.kernel).second) {
                 continue;
             }
+            const auto other = kernel_of_system(node);
             fault("node-without-toolkit",
-                  fmt::format("node {} runs kernel {}, of which no toolkit is known", base::escape(node.name),
-                              base::escape(node.kernel)),
-                  node.place, "give the release of the node's system; a kernel of its own has no toolkit",
+                  fmt::format("node {} runs kernel {}, {}", base::escape(node.name), base::escape(node.kernel),
+                              other.empty() ? "of which no toolkit is known"
+                                            : "the toolkit of its system has kernel " + other),
+                  node.place,
+                  other.empty() ? "give the release of the node's system; a kernel of its own has no toolkit"
+                                : "modules for this node need the headers of its own kernel: not those of the toolkit",
                   Severity::warning);
         }
+    }
+
+    /// The kernel of the toolkit that the stream has for the node's system; "" not known.
+    std::string kernel_of_system(const SeenNode& node) const {
+        for (const auto& tag : inputs_.tags) {
+            if (!has_word(node.os_image, tag.tag)) { continue; }
+            const std::string text = digest_text(tag.image);
+            const auto found = known_.find(text.substr(std::min<std::size_t>(1, text.size())));
+            if (found != known_.end() && !found->second.empty()) { return found->second.front().kernel; }
+        }
+        return {};
     }
 };
 

@@ -16,6 +16,13 @@ constexpr milliseconds k_first_wait{1000}, k_longest_wait{10'000};
 constexpr milliseconds k_question{60'000};  ///< a question takes at most this long; a step as long as there is time
 constexpr int k_lost_jobs = 3;
 
+/// How a command that hangs on the node is ended, if its process is known; it fails then, and is not begun again.
+std::string way_to_end(const Error& error) {
+    for (const auto& [key, text] : error.details())
+        if (key == "pid") return fmt::format("; if it hangs, pkill -P {} on the node ends its command", text);
+    return {};
+}
+
 /// What the transport said last, after a colon; "" for nothing.
 std::string cause_of(const Error& error) {
     for (const auto& [key, text] : error.details())
@@ -102,7 +109,7 @@ value::Node WorkerSteps::step(const std::string& node, const std::vector<std::st
                         fmt::format("node {}: {} {} is still under way there after the time limit", node, group_.name,
                                     words.front()))
                 .detail("last", error.message())
-                .hint("kmm-upgrade resume waits for it; --node-timeout gives it more time");
+                .hint("kmm-upgrade resume waits for it; --node-timeout gives it more time" + way_to_end(error));
         } else {
             tell_(node, fmt::format("{}; the step goes on there and is asked for again", error.message()));
         }

@@ -41,6 +41,12 @@ bool patch_labels(kube::Client& client, const Node& node, Node labels) {
 
 constexpr const char* k_gate_hint = "kubectl get pods -A -o wide; correct the cause, then kmm-upgrade resume";
 
+/// Resuming applies what is recorded: a chart that was the cause is read by the next start alone.
+std::string with_way_to_change(std::string hint, const upgrade::Run& run) {
+    if (run.rollback || upgrade::recipe::is_removal(run)) return hint;
+    return std::move(hint) + "; after a change of the chart or its values: kmm-upgrade abort, then start recipe again";
+}
+
 }  // namespace
 
 HookRun RecipeActor::own_hooks() const {
@@ -81,7 +87,8 @@ Done RecipeActor::apply(const std::vector<ReleaseObject>& objects, const HookRun
         };
         return base::join(order.advance(apply_one, gate_one), "; ");
     };
-    await_clear(clock_, deadline, interrupted_, k_gate_hint, spoken(clock_, deadline, say_, lacks));
+    await_clear(clock_, deadline, interrupted_, with_way_to_change(k_gate_hint, recorder_.run()),
+                spoken(clock_, deadline, say_, lacks));
     Done done;
     const auto demanded =
         std::count_if(objects.begin(), objects.end(), [](const ReleaseObject& one) { return one.on_demand; });
@@ -119,13 +126,20 @@ std::vector<std::string> RecipeActor::await_gates(const std::vector<ReleaseObjec
         idle = gates_.idle();
         return base::join(problems, "; ");
     };
-    await_clear(clock_, deadline, interrupted_, k_gate_hint, spoken(clock_, deadline, say_, lacks));
+    await_clear(clock_, deadline, interrupted_, with_way_to_change(k_gate_hint, recorder_.run()),
+                spoken(clock_, deadline, say_, lacks));
     return idle;
 }
 
 std::string RecipeActor::gate_problem(const ReleaseObject& one) {
     if (one.on_demand || is_passed_over(one.object, own_hooks())) return "";
-    const auto problem = gates_.problem(one);
+    std::string problem;
+    try {
+        problem = gates_.problem(one);
+    } catch (const Error& error) {
+        if (error.code() != "gate-failed") throw;
+        throw Error(error).hint(with_way_to_change(error.hint(), recorder_.run()));
+    }
     const auto vendor = problem.empty() ? std::string() : driver_vendor(one.object);
     const auto missing = problem.empty() ? std::string() : gates_.image_problem(one);
     if (missing.empty()) return problem;

@@ -144,6 +144,13 @@ TEST_CASE("releases are compared as versions") {
     CHECK(!is_earlier_release("6.1.0", "6.1.0"));
     CHECK(is_earlier_release("6.1.0-009", "6.1.0-10"));
     CHECK(is_earlier_release("6.1.0-0", "6.1.0-1"));
+    // An update within a minor version of RHEL is later than its first kernel.
+    CHECK(is_earlier_release("4.18.0-305.el8.x86_64", "4.18.0-305.3.1.el8_4.x86_64"));
+    CHECK(!is_earlier_release("4.18.0-305.3.1.el8_4.x86_64", "4.18.0-305.el8.x86_64"));
+    CHECK(is_earlier_release("5.14.0-70.el9", "5.14.0-70.el9_0"));
+    CHECK(is_earlier_release("6.12.0~rc1", "6.12.0"));
+    CHECK(!is_earlier_release("6.12.0", "6.12.0~rc1"));
+    CHECK(is_earlier_release("5.3.18-150300.59.93-default", "5.3.18-150300.59.106-default"));
 }
 
 }

@@ -148,7 +148,9 @@ Exit run_preflight(const cli::Args& args, cli::Context& context) {
         if (!verdicts.empty() || recipe_verdicts.empty()) context.console.out(verdict_table(verdicts, context));
         if (!verdicts.empty() && !recipe_verdicts.empty()) context.console.out("\n");
         context.console.out(recipe_verdict_table(recipe_verdicts, context.output == "wide"));
-        if (!recipe_verdicts.empty() && upgradeable) context.console.out(upgradeable_line(*upgradeable));
+        // Without recipes it is for those alone who publish it: images that were not checked are no failure here.
+        if (upgradeable && (!recipe_verdicts.empty() || args.get("metrics")))
+            context.console.out(upgradeable_line(*upgradeable));
         if (context.output == "wide" || !trusted.certificates.empty()) context.console.out(signature_lines(verdicts));
         if (context.verbosity >= 0) context.console.err(explanation(verdicts, findings, context.color_err));
     }

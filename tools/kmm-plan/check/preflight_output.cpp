@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "api/codec.hpp"
 #include "base/text.hpp"
 #include "cli/table.hpp"
 #include "cli/text.hpp"
@@ -14,6 +15,7 @@
 #include "kmm-plan/source/documents.hpp"
 #include "kmod/ko/signature.hpp"
 #include "recipe/template/digest.hpp"
+#include "value/writer.hpp"
 
 namespace kmm::tool_plan {
 
@@ -74,15 +76,18 @@ std::string pool_text(const plan::Pool& pool) {
 }
 
 /// A sum of all that a verdict follows from: another one means that it has to be asked again.
-
 std::string inputs_of(const Verdict& verdict) {
-    std::string text = fmt::format("{}\n{}\n{}\n{}\n", verdict.surveyed->kernel, verdict.surveyed->module->full_name(),
-                                   checked_text(verdict.checked), verdict.digest);
-    if (verdict.resolved != nullptr) text += verdict.resolved->config.container_image + '\n';
+    std::string text = fmt::format("{}\n{}\n{} {} {}\n{}\n", verdict.surveyed->kernel,
+                                   verdict.surveyed->module->full_name(), checked_text(verdict.checked), verdict.text(),
+                                   verdict.reason(), verdict.digest);
+    if (verdict.resolved != nullptr) text += value::to_json(api::encode(verdict.resolved->config)) + '\n';
     if (verdict.pool != nullptr) text += pool_text(*verdict.pool) + '\n';
-    if (verdict.question && verdict.question->interface != nullptr) {
-        for (const auto& [symbol, entry] : verdict.question->interface->exports)
-            text += fmt::format("{} {:08x}\n", symbol, entry.crc);
+    if (verdict.question && verdict.question->interface != nullptr)
+        text += kernel::text_of(*verdict.question->interface);
+    if (verdict.question && verdict.question->trusted != nullptr) {
+        text += fmt::format("{}\n", verdict.question->trusted->enforced);
+        for (const auto& one : verdict.question->trusted->certificates)
+            text += recipe::tmpl::hex_digest(one.der, "SHA256") + '\n';
     }
     for (const auto& file : verdict.files) {
         text += fmt::format("{} {}\n", file.path, file.signature.key_id);

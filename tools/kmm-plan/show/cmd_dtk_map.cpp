@@ -2,6 +2,7 @@
 // kmm-plan dtk-map: kernels and the driver toolkits that have their headers.
 #include <algorithm>
 #include <filesystem>
+#include <map>
 
 #include <fmt/format.h>
 
@@ -43,7 +44,8 @@ std::vector<std::string> input_files(const std::string& directory) {
     return files;
 }
 
-toolkit::Inputs read_inputs(const cli::Args& args) {
+/// What the files say; `findings` gets warnings about them.
+toolkit::Inputs read_inputs(const cli::Args& args, Diagnostics& findings) {
     auto names = args.positionals("FILE");
     const auto more = args.all("filename");
     names.insert(names.end(), more.begin(), more.end());
@@ -69,6 +71,7 @@ toolkit::Inputs read_inputs(const cli::Args& args) {
     for (const auto& document : documents) { toolkit::read_input(document, inputs, faults); }
     sort_and_merge(faults);
     if (has_errors(faults)) { throw Error::from_diagnostics(std::move(faults)); }
+    findings = std::move(faults);
     return inputs;
 }
 
@@ -85,6 +88,32 @@ toolkit::MapOptions map_options(const cli::Args& args) {
         options.images[text.substr(0, equals)] = text.substr(equals + 1);
     }
     return options;
+}
+
+/// Files of --image as they were read: "./dtk.json" is "dtk.json". One that has no kernels would have no effect.
+void link_images(toolkit::MapOptions& options, const toolkit::Inputs& inputs) {
+    std::map<std::string, std::string> linked;
+    for (const auto& [file, image] : options.images) {
+        const auto wanted = fs::path(file).lexically_normal();
+        std::vector<std::string> known;
+        for (const auto& one : inputs.images) {
+            if (!one.is_system) { known.push_back(one.place.file); }
+        }
+        const auto found = std::find_if(known.begin(), known.end(), [&](const std::string& one) {
+            return fs::path(one).lexically_normal() == wanted;
+        });
+        if (found == known.end()) {
+            const auto near = base::nearest(file, known);
+            throw Error(Exit::usage, "bad-value",
+                        fmt::format("--image {}={}: no file of this name has kernels of a toolkit", base::escape(file),
+                                    base::escape(image)))
+                .hint(near            ? fmt::format("did you mean {}?", *near)
+                      : known.empty() ? "give its driver-toolkit-release.json, too"
+                                      : "found: " + base::join(known, ", "));
+        }
+        linked[*found] = image;
+    }
+    options.images = std::move(linked);
 }
 
 /// Keeps the rows of --kernel.
@@ -150,9 +179,10 @@ std::string toolkit_table(const toolkit::ToolkitMap& map, bool wide) {
 }
 
 Exit run_dtk_map(const cli::Args& args, cli::Context& context) {
-    const auto options = map_options(args);
-    const auto inputs = read_inputs(args);
+    auto options = map_options(args);
     Diagnostics findings;
+    const auto inputs = read_inputs(args, findings);
+    link_images(options, inputs);
     auto map = toolkit::make_map(inputs, options, findings);
     sort_and_merge(findings);
     if (has_errors(findings)) { throw Error::from_diagnostics(std::move(findings)); }

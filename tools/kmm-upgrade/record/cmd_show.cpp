@@ -184,7 +184,7 @@ Exit run_show(const cli::Args& args, cli::Context& context) {
     const auto run = record.load();
     if (run) record.require_named(*run);
     if (args.flag("watch")) return watch(record);
-    write_metrics(args, context, run);
+    if (args.get("metrics")) write_metrics(args, context, run, run && owner_of(record, *run).has_value());
     if (!run) return show_idle(record);
     if (context.output == "name") {
         context.console.out("upgrade/" + upgrade::describe(*run).subject() + "\n");

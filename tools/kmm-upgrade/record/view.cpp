@@ -242,14 +242,26 @@ std::string metric_state(const upgrade::NodeRecord& node) {
     return "running";
 }
 
-std::vector<report::MetricFamily> metrics_of(const std::optional<upgrade::Run>& run) {
+/// Whether what the state has of the recipe is there and ready: of this release, or of the one that an abort brought
+/// back. nullopt: it is being removed, or this run ends without it.
+std::optional<bool> is_state_ready(const upgrade::Run& run, const upgrade::NodeRecord& state) {
+    if (state.state == upgrade::k_node_rolled_back)
+        return state.from_version.empty() ? std::nullopt : std::optional(true);
+    if (upgrade::recipe::is_removal(run)) return std::nullopt;
+    if (state.state == upgrade::k_node_done) return true;
+    return run.state == upgrade::k_run_aborted ? std::nullopt : std::optional(false);
+}
+
+std::vector<report::MetricFamily> metrics_of(const std::optional<upgrade::Run>& run, bool is_worked_on) {
     auto states = report::state_completed(), nodes = report::upgrade_nodes(), paused = report::upgrade_paused();
     auto downgrades = report::downgrade_in_progress();
     if (run) {
         const auto words = upgrade::describe(*run);
         const bool has_states = words.member == "state";
         const auto resource = has_states ? words.name : words.subject();
-        paused.samples[{resource}] = run->paused ? 1 : 0;
+        // One that was interrupted or killed does not go on by itself either.
+        const bool is_left = !is_worked_on && !upgrade::is_final_run_state(run->state);
+        paused.samples[{resource}] = run->paused || is_left ? 1 : 0;
         for (const auto& node : run->nodes) {
             if (const auto driver = has_states ? upgrade::recipe::driver_node_of(node) : std::nullopt) {
                 auto& held = downgrades.samples[{driver->node}];
@@ -257,11 +269,10 @@ std::vector<report::MetricFamily> metrics_of(const std::optional<upgrade::Run>& 
                 continue;
             }
             const auto slash = node.name.find('/');
-            if (has_states)
+            if (!has_states) ++nodes.samples[{resource, metric_state(node)}];
+            else if (const auto ready = is_state_ready(*run, node))
                 states.samples[{node.name.substr(0, slash),
-                                slash == std::string::npos ? "" : node.name.substr(slash + 1)}] =
-                    node.state == upgrade::k_node_done ? 1 : 0;
-            else ++nodes.samples[{resource, metric_state(node)}];
+                                slash == std::string::npos ? "" : node.name.substr(slash + 1)}] = *ready ? 1 : 0;
         }
         if (!has_states)
             for (const char* state : {"pending", "running", "done", "failed", "skipped", "rolled-back"})
@@ -275,9 +286,10 @@ std::vector<report::MetricFamily> metrics_of(const std::optional<upgrade::Run>& 
 
 cli::Option metrics_option() { return cli::option("metrics", "FILE", "write the run as OpenMetrics text"); }
 
-void write_metrics(const cli::Args& args, cli::Context& context, const std::optional<upgrade::Run>& run) {
+void write_metrics(const cli::Args& args, cli::Context& context, const std::optional<upgrade::Run>& run,
+                   bool is_worked_on) {
     if (const auto file = args.get("metrics"))
-        cli::write_report(context, *file, report::openmetrics_text(metrics_of(run)));
+        cli::write_report(context, *file, report::openmetrics_text(metrics_of(run, is_worked_on)));
 }
 
 }  // namespace kmm::tool_upgrade

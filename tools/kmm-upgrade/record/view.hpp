@@ -41,7 +41,8 @@ void print_summary(cli::Context& context, const upgrade::Run& run, bool interrup
 /// --metrics.
 [[nodiscard]] cli::Option metrics_option();
 /// Writes the run as metrics to the file of --metrics as a whole, if it is given. Without a run, the file has the names
-/// alone. Errors: io.
-void write_metrics(const cli::Args& args, cli::Context& context, const std::optional<upgrade::Run>& run);
+/// alone. `is_worked_on`: a process goes on with it after this call. Errors: io.
+void write_metrics(const cli::Args& args, cli::Context& context, const std::optional<upgrade::Run>& run,
+                   bool is_worked_on = false);
 
 }  // namespace kmm::tool_upgrade

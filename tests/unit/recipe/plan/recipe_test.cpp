@@ -157,6 +157,21 @@ TEST_CASE("words of Mermaid are no names of nodes") {
     CHECK(rp::graph_text(all, {}, rp::GraphForm::mermaid) ==
           "graph BT\n  endless[\"endless\"]\n  _graph-a[\"graph-a\"]\n  _end[\"end\"]\n  _end --> _graph-a\n  _end --> "
           "endless\n");
+    // What it takes for an arrow stands in no name of a node either.
+    CHECK(rp::graph_text(resources_of(alpha("a--b-c", "  {}"), faults), {}, rp::GraphForm::mermaid) ==
+          "graph BT\n  a__b_c[\"a--b-c\"]\n");
+}
+
+TEST_CASE("what a resource needs has the name of a resource") {
+    for (const auto& name : {R"("a\"]; click a")", R"("a\e[2Jb")", "Upper", "under_score"}) {
+        Diagnostics faults;
+        static_cast<void>(resources_of(alpha("r", std::string("  dependsOn: [{name: ") + name + "}]"), faults));
+        CHECK(found(faults, "bad-value"));
+    }
+    Diagnostics faults;
+    static_cast<void>(resources_of(alpha("r", "  dependsOn: {name: [a, 'b c']}"), faults));
+    REQUIRE(faults.size() == 1);
+    CHECK(faults[0].message == "spec.dependsOn.name \"b c\" is not valid");
 }
 
 TEST_CASE("where there is no OpenShift, a Job builds what kaniko reads") {

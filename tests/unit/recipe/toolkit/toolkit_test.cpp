@@ -155,3 +155,79 @@ TEST_CASE("the 64k kernel of aarch64 and kernels as labels have them are found")
     CHECK(find_kernel(map, "5.14.0-570.12.1.el9_6.aarch64+64k")->flavour == "64k");
     CHECK(find_kernel(map, "5.14.0-570.12.1.el9_6.x86_64") == nullptr);
 }
+
+TEST_CASE("an image of several architectures belongs to the release that lists its index") {
+    Files files;
+    files.files.emplace_back("references", references("4.17.3", 'a'));
+    const auto info = [](char own, const std::string& architecture) {
+        return "{name: 'q.test/dtk:v1', digest: '" + digest(own) + "', listDigest: '" + digest('a') +
+               "', config: {architecture: x, config: {Labels: {kernel-version: 5.14.0-427.40.1.el9_4." + architecture +
+               "}}}}";
+    };
+    files.files.emplace_back("all.json", "[" + info('b', "x86_64") + ", " + info('c', "s390x") + "]\n");
+    const auto map = files.map();
+    CHECK(files.faults.empty());
+    REQUIRE(map.rows.size() == 2);
+    for (const auto& row : map.rows) {
+        CHECK(row.releases == std::vector<std::string>{"4.17.3"});
+        CHECK(row.toolkits.at(0).image == "q.test/dtk@" + digest('a'));
+    }
+}
+
+TEST_CASE("podman inspect names an image by all its digests") {
+    Files files;
+    files.files.emplace_back("references", references("4.17.3", 'a'));
+    files.files.emplace_back("elsewhere/inspect.json",
+                             "[{Id: x, Digest: '" + digest('b') + "', RepoDigests: ['m.test/dtk@" + digest('b') +
+                                 "', 'm.test/dtk@" + digest('a') + "'], Labels: {}, Architecture: amd64, "
+                                 "Config: {Labels: {kernel-version: " + k_kernel + "}}}]\n");
+    const auto map = files.map();
+    CHECK(files.faults.empty());
+    REQUIRE(map.rows.size() == 1);
+    CHECK(map.rows[0].toolkits.at(0).image == "q.test/dtk@" + digest('a'));
+}
+
+TEST_CASE("a realtime kernel that is written without its ending is one") {
+    Files files;
+    files.files.emplace_back("a/references", references("4.17.3", 'a'));
+    files.files.emplace_back("a/dtk.json", "{architecture: amd64, rootfs: {}, config: {Labels: {kernel-version: "
+                                           "5.14.0-427.40.1.el9_4, kernel-rt-version: 5.14.0-427.40.1.el9_4}}}\n");
+    files.files.emplace_back("b/references", references("4.17.4", 'b'));
+    files.files.emplace_back("b/dtk.json", kernels(k_other, k_other));
+    files.files.emplace_back("c/references", references("4.13.1", 'c'));
+    files.files.emplace_back("c/dtk.json",
+                             kernels("5.14.0-284.1.1.el9_2.x86_64", "5.14.0-284.1.1.rt14.1.el9_2.x86_64"));
+    const auto map = files.map();
+    CHECK(files.faults.empty());
+    CHECK(map.rows.size() == 6);
+    for (const auto& kernel : {k_kernel + "+rt", k_other + "+rt", std::string("5.14.0-284.1.1.rt14.1.el9_2.x86_64")}) {
+        REQUIRE(find_kernel(map, kernel) != nullptr);
+        CHECK(find_kernel(map, kernel)->flavour == "rt");
+    }
+}
+
+TEST_CASE("the toolkit of OKD need not be of the kernel of its system") {
+    const std::string stream = "{kind: ImageStream, apiVersion: image.openshift.io/v1, metadata: {name: "
+                               "driver-toolkit}, spec: {tags: [{name: 416.9.202411211032-0, from: {name: 'q.test/dtk@" +
+                               digest('a') + "'}}]}}\n";
+    const auto node = [](const std::string& system) {
+        return "{kind: Node, apiVersion: v1, metadata: {name: w}, status: {nodeInfo: {kernelVersion: "
+               "5.14.0-531.el9.x86_64, osImage: '" + system + " CoreOS 416.9.202411211032-0'}}}\n";
+    };
+    Files files;
+    files.files = {{"stream", stream}, {"node", node("CentOS Stream")}};
+    CHECK(files.map().rows.empty());
+    REQUIRE(files.faults.size() == 2);
+    CHECK(files.faults[0].code == "toolkit-kernel-unknown");
+    files.files.emplace_back("dtk.json", kernels("5.14.0-460.el9.x86_64"));
+    files.options.images["dtk.json"] = "q.test/dtk@" + digest('a');
+    files.faults.clear();
+    CHECK(files.map().rows.size() == 1);
+    REQUIRE(files.faults.size() == 1);
+    CHECK(files.faults[0].message ==
+          "node w runs kernel 5.14.0-531.el9.x86_64, the toolkit of its system has kernel 5.14.0-460.el9.x86_64");
+    files.files = {{"stream", stream}, {"node", node("Red Hat Enterprise Linux")}};
+    files.faults.clear();
+    CHECK(files.map().rows.size() == 1);
+    CHECK(files.faults.empty());
+}
