@@ -234,9 +234,20 @@ void check_conflicts(const CheckInput& input, Diagnostics& findings) {
     check_aliases(input, findings);
 }
 
+void check_support(const HostPaths& host, const ModuleFile& file, Diagnostics& findings) {
+    if (read_text(host.proc + "/sys/kernel/unsupported").value_or("") != "0") return;
+    if (const std::string mark = file.info("supported"); mark == "yes" || mark == "external") return;
+    add_finding(findings, Severity::error, "module-unsupported",
+                fmt::format("this kernel refuses modules that SUSE does not support (kernel.unsupported is 0), and "
+                            "module {} is not marked as supported",
+                            file.name),
+                "set the node's sysctl kernel.unsupported to 1, which marks its kernel as unsupported");
+}
+
 void check_marks(const CheckInput& input, const HostModule* reference, Diagnostics& findings) {
     for (const auto& name : input.found.order.names) {
         const IndexedModule& module = *input.index.find(name);
+        check_support(input.host, module.file, findings);
         if (!module.file.gpl_compatible()) {
             const std::string license = module.file.info("license");
             add_finding(
