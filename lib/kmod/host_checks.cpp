@@ -364,8 +364,8 @@ void check_process(const CheckInput& input, Diagnostics& findings) {
         std::string context = read_text(input.host.proc + "/self/attr/current").value_or("");
         if (const auto nul = context.find('\0'); nul != std::string::npos) context.resize(nul);
         const auto fields = base::split(context, ':');
-        static constexpr std::string_view may[] = {"spc_t",  "unconfined_t", "unconfined_service_t",
-                                                   "init_t", "kernel_t",     "sysadm_t"};
+        static constexpr std::string_view may[] = {"spc_t",    "unconfined_t", "unconfined_service_t", "init_t",
+                                                   "kernel_t", "sysadm_t",     "super_t",              "control_t"};
         if (fields.size() < 3 || std::find(std::begin(may), std::end(may), fields[2]) == std::end(may)) {
             add_finding(findings, Severity::warning, "selinux",
                         fmt::format("SELinux is enforcing and this process runs as '{}', which may not load modules",
