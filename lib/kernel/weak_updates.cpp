@@ -75,10 +75,31 @@ std::vector<std::set<std::string>> groups_of(const std::vector<WeakCandidate>& c
     return groups;
 }
 
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+
+/// The run of digits or of letters that comes next in `text`, "" at its end; all before it and itself are taken off.
+std::string_view take_part(std::string_view& text) {
+    const auto begin = std::find_if(text.begin(), text.end(), [](char c) { return is_digit(c) || is_letter(c); });
+    text.remove_prefix(static_cast<std::size_t>(begin - text.begin()));
+    const auto of_kind = !text.empty() && is_digit(text.front()) ? is_digit : is_letter;
+    const auto end = std::find_if_not(text.begin(), text.end(), of_kind);
+    const auto part = text.substr(0, static_cast<std::size_t>(end - text.begin()));
+    text.remove_prefix(part.size());
+    return part;
+}
+
 }  // namespace
 
 bool is_earlier_release(const std::string& left, const std::string& right) {
-    return base::compare_natural(left, right) < 0;
+    std::string_view left_rest = left, right_rest = right;
+    for (;;) {
+        const auto a = take_part(left_rest), b = take_part(right_rest);
+        if (a.empty() && b.empty()) return base::compare_natural(left, right) < 0;
+        if (a.empty() || b.empty()) return a.empty();
+        if (is_digit(a.front()) != is_digit(b.front())) return is_digit(b.front());
+        if (const int order = base::compare_natural(a, b); order != 0) return order < 0;
+    }
 }
 
 std::vector<WeakJudgement> judge_weak(const std::vector<WeakCandidate>& candidates,

@@ -34,7 +34,8 @@ struct WeakJudgement {
                                                     const std::vector<kmod::IndexedModule>& own,
                                                     const Interface& interface);
 
-/// Compares releases as versions: runs of digits by their numbers.
+/// Compares releases as rpm does: runs of digits by their numbers, which come after words, "427.el9" before
+/// "427.13.1.el9_4".
 [[nodiscard]] bool is_earlier_release(const std::string& left, const std::string& right);
 
 }  // namespace kmm::kernel
