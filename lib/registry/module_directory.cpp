@@ -170,7 +170,8 @@ private:
                                  "directory, found neither",
                                  asked_.modules_root))
             .detail("image", base::escape(root_path_))
-            .hint(form.empty() ? "dirName or --dir-name names the directory of lib/modules in an unpacked image" : form);
+            .hint(!form.empty() ? form
+                                : "dirName or --dir-name names the directory of lib/modules in an unpacked image");
     }
 
     /// Collects what is below `path`, as entries below `name`. Flat: module files only, whatever else lies there.

@@ -169,24 +169,6 @@ TEST_CASE("what a module says of itself and the kernel takes amiss") {
         rig.add(spec);
         CHECK(rig.found() == Found{"warning intree-flag"});
     }
-    SUBCASE("support by SUSE") {
-        const std::string sysctl = rig.host.paths.proc + "/sys/kernel/unsupported";
-        put(sysctl, "0\n");
-        SUBCASE("yes") { spec.modinfo = {"license=GPL", "supported=yes"}; }
-        SUBCASE("external") { spec.modinfo = {"license=GPL", "supported=external"}; }
-        SUBCASE("not wanted") {
-            spec.modinfo = {"license=GPL"};
-            put(sysctl, "1\n");
-        }
-        SUBCASE("none, or of another kind") {
-            spec.modinfo = {"license=GPL", "supported=no"};
-            rig.add(spec);
-            CHECK(rig.found() == Found{"error module-unsupported"});
-            return;
-        }
-        rig.add(spec);
-        CHECK(rig.found().empty());
-    }
     SUBCASE("retpolines") {
         KoSpec reference;
         reference.name = "reference";
