@@ -6,6 +6,7 @@
 #include "base/printable.hpp"
 #include "base/text.hpp"
 #include "cluster/worker_process.hpp"
+#include "sys/trust_script.hpp"
 
 namespace kmm::cluster {
 namespace {
@@ -20,8 +21,9 @@ echo @STARTED@; echo @STARTED@ >&2; exec kmm-worker "$@"
 )sh";
 
 constexpr std::string_view k_brought = R"sh(
-f=${KMM_BUNDLE_DIR:-@DIRECTORY@}/kmm-worker-$1.run; shift
-[ -f "$f" ] || { echo @MISSING@ >&2; exit 127; }
+tool() { case $(command -v "$1" 2>&1) in /*) "$@";; *) /bin/busybox "$@";; esac; }
+@TRUST@f=$(cd -P "${KMM_BUNDLE_DIR:-@DIRECTORY@}" 2>/dev/null && pwd -P)/kmm-worker-$1.run; shift
+[ -f "$f" ] && [ -z "$(changeable "$f")" ] || { echo @MISSING@ >&2; exit 127; }
 echo @STARTED@; echo @STARTED@ >&2; exec sh "$f" "$@"
 )sh";
 
@@ -31,10 +33,13 @@ constexpr std::string_view k_bring = R"sh(
 d=$1 b=${KMM_BUNDLE_DIR:-@DIRECTORY@}
 tool() { case $(command -v "$1" 2>&1) in /*) "$@";; *) /bin/busybox "$@";; esac; }
 no() { printf '@REFUSED@%s\n' "$1" >&2; exit 73; }
-have=$(tool uname -m)
+@TRUST@have=$(tool uname -m)
 [ "$have" = "$2" ] || no "@MACHINE@$have"
 umask 077
 e=$(tool mkdir -p "$b" 2>&1) || no "$e"
+b=$(cd -P "$b" && pwd -P) || no "cannot enter $b"
+e=$(changeable "$b")
+[ -z "$e" ] || no "other users can change $e"
 n=$b/.kmm-worker-$d.$$
 trap 'tool rm -f "$n"; exit 73' HUP INT TERM
 e=$({ tool cat >"$n"; } 2>&1) || { tool rm -f "$n" 2>/dev/null; no "$e"; }
@@ -62,6 +67,7 @@ exit 0
 std::string filled(std::string_view script, const std::string& version = "") {
     std::string text(script);
     for (const auto& [word, value] : {std::pair<std::string_view, std::string_view>{"@VERSION@", version},
+                                      {"@TRUST@", sys::k_trust_script},
                                       {"@FOUND@", k_version_marker},
                                       {"@MISSING@", k_missing_marker},
                                       {"@STARTED@", k_started_marker},

@@ -77,6 +77,20 @@ class Roots:
         self.worker("--version")
         self.assertEqual([(path.name, path.stat().st_ino) for path in kept.iterdir()], before)
 
+    def test_root_runs_nothing_that_another_user_can_change(self):
+        self.worker("--version", KMM_BUNDLE_DIR="/tmp")  # where nobody else can replace it
+        kept = next((self.root / "tmp").glob("worker-*"))
+        self.worker("--version", KMM_BUNDLE_DIR="/tmp")
+        os.chown(kept, OWNER, OWNER)
+        self.assertIn(f"change /tmp/{kept.name},", self.worker("--version", KMM_BUNDLE_DIR="/tmp", expect=74))
+        shutil.rmtree(kept)
+        (self.root / "group").mkdir()
+        (self.root / "group").chmod(0o775)
+        self.worker("--version", KMM_BUNDLE_DIR="/group")
+        (self.root / "open").mkdir()
+        (self.root / "open").chmod(0o777)
+        self.assertIn("change /open,", self.worker("--version", KMM_BUNDLE_DIR="/open/a/b", expect=74))
+
     def test_it_pulls_from_a_registry_by_name(self):
         image = f"localhost:{self.registry.rpartition(':')[2]}/drivers/demo:v2"
         words = ("--kernel", "all", "--image-firmware", "/opt/firmware", "--insecure")

@@ -25,6 +25,7 @@
 #include "sys/file_ops.hpp"
 #include "sys/shared_library.hpp"
 #include "sys/temp_dir.hpp"
+#include "sys/trust_script.hpp"
 
 namespace kmm::tool_worker {
 
@@ -40,19 +41,21 @@ constexpr std::string_view k_start = R"sh(#!/bin/sh
 id=@DIGEST@
 tool() { case $(command -v "$1" 2>&1) in /*) "$@";; *) /bin/busybox "$@";; esac; }
 fail() { printf 'error: %s\n  hint:    %s\n  code:    bundle-not-started\n' "$1" "$2" >&2; exit 74; }
-other='name another directory: KMM_BUNDLE_DIR=DIR'
+@TRUST@other='name another directory: KMM_BUNDLE_DIR=DIR'
 machine=$(tool uname -m)
 [ "$machine" = @MACHINE@ ] || fail "this kmm-worker is for @MACHINE@, the machine is $machine" 'make one on such a machine: kmm-worker bundle'
 base=${KMM_BUNDLE_DIR-}
 if [ -z "$base" ]; then
-  if [ "$(tool id -u)" = 0 ]; then base=/var/lib/kmm-tools
+  if [ "$me" = 0 ]; then base=/var/lib/kmm-tools
   elif [ -n "${HOME-}" ]; then base=$HOME/.cache/kmm-tools
   else fail 'there is no directory to unpack into: HOME is not set' "$other"; fi
 fi
+[ -d "$base" ] || (umask 077; tool mkdir -p "$base") || fail "cannot create $base" "$other"
+base=$(cd -P "$base" && pwd -P) || fail "cannot enter $base" "$other"
 dir=$base/worker-$id
 if [ ! -e "$dir/complete" ]; then
   new=$base/.worker-$id.$$
-  (umask 077; tool mkdir -p "$base" && tool rm -rf "$new" && tool mkdir "$new") || fail "cannot create $new" "$other"
+  (umask 077; tool rm -rf "$new" && tool mkdir "$new") || fail "cannot create $new" "$other"
   trap 'tool rm -rf "$new"; exit 74' HUP INT TERM
   tool tail -n +@LINES@ "$0" >"$new/all" || { tool rm -rf "$new"; fail "cannot unpack into $new" "free space there, or $other"; }
   sum=$(tool sha256sum "$new/all")
@@ -63,6 +66,8 @@ if [ ! -e "$dir/complete" ]; then
   tool rm -rf "$new"
   trap - HUP INT TERM
 fi
+theirs=$(changeable "$dir")
+[ -z "$theirs" ] || fail "other users can change $theirs, and with it what is run" "$other"
 found=$("$dir/kmm-worker" --help 2>&1) || fail "programs in $base cannot be run: is it mounted noexec?" "$other"
 if [ -z "${SSL_CERT_FILE-}" ]; then
   own=1
@@ -172,13 +177,14 @@ std::string make_bundle() {
         places += (places.empty() ? "" : " ") + place;
         return false;
     });
+    const std::string script = with_words(std::string(k_start), {{"@TRUST@", std::string(sys::k_trust_script)}});
     const std::string start = with_words(
-        std::string(k_start), {{"@VERSION@", KMM_VERSION},
+        script, {{"@VERSION@", KMM_VERSION},
                                {"@MACHINE@", machine.machine},
                                {"@DIGEST@", layer.digest.hex},
                                {"@BUNDLES@", places},
                                {"@VARIABLE@", k_bundle_variable},
-                               {"@LINES@", std::to_string(std::count(k_start.begin(), k_start.end(), '\n') + 1)}});
+                               {"@LINES@", std::to_string(std::count(script.begin(), script.end(), '\n') + 1)}});
     return start + sys::read_file(packed, k_library_bytes);
 }
 

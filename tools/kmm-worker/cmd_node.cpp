@@ -206,7 +206,7 @@ value::Node facts_document(const kmod::NodeFacts& node, const kmod::KernelState&
                                              {"operatingSystem", "linux"},
                                              {"osImage", node.os_image}});
     value::Node taints = value::Node::sequence();
-    for (const char letter : kmod::taint_letters(state.tainted)) taints.push_back(std::string(1, letter));
+    for (auto& taint : kmod::taint_names(state.tainted)) taints.push_back(std::move(taint));
     value::Node facts = value::Node::mapping({{"lockdown", state.lockdown},
                                               {"sigEnforce", state.sig_enforce},
                                               {"modulesSupported", state.modules_supported},

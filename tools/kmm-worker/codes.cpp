@@ -275,6 +275,8 @@ constexpr auto k_codes = std::to_array<CodeRow>({
      "see errno, cause and the kernel's line; kmm-worker explain ERRNO"},
     {"module-replaced", Exit::refused, "another build took the module's place right after the load",
      "blacklist the rival module on the node, then load again"},
+    {"module-unsupported", Exit::checks_failed, "a kernel of SUSE that loads supported modules alone would refuse it",
+     "set the sysctl kernel.unsupported to 1, or build the module with supported=external"},
     {"modules-disabled", Exit::checks_failed, "loading of modules is switched off until the next boot",
      "reboot the node"},
     {"name-conflict", std::nullopt, "the host has a module of the same name, too",

@@ -235,9 +235,20 @@ void check_conflicts(const CheckInput& input, Diagnostics& findings) {
     check_aliases(input, findings);
 }
 
+void check_support(const HostPaths& host, const ModuleFile& file, Diagnostics& findings) {
+    if (read_text(host.proc + "/sys/kernel/unsupported").value_or("") != "0") return;
+    if (const std::string mark = file.info("supported"); mark == "yes" || mark == "external") return;
+    add_finding(findings, Severity::error, "module-unsupported",
+                fmt::format("this kernel refuses modules that SUSE does not support (kernel.unsupported is 0), and "
+                            "module {} is not marked as supported",
+                            file.name),
+                "set the node's sysctl kernel.unsupported to 1, which marks its kernel as unsupported");
+}
+
 void check_marks(const CheckInput& input, const HostModule* reference, Diagnostics& findings) {
     for (const auto& name : input.found.order.names) {
         const IndexedModule& module = *input.index.find(name);
+        check_support(input.host, module.file, findings);
         if (!module.file.gpl_compatible()) {
             const std::string license = module.file.info("license");
             add_finding(
@@ -354,8 +365,8 @@ void check_process(const CheckInput& input, Diagnostics& findings) {
         std::string context = read_text(input.host.proc + "/self/attr/current").value_or("");
         if (const auto nul = context.find('\0'); nul != std::string::npos) context.resize(nul);
         const auto fields = base::split(context, ':');
-        static constexpr std::string_view may[] = {"spc_t",  "unconfined_t", "unconfined_service_t",
-                                                   "init_t", "kernel_t",     "sysadm_t"};
+        static constexpr std::string_view may[] = {"spc_t",    "unconfined_t", "unconfined_service_t", "init_t",
+                                                   "kernel_t", "sysadm_t",     "super_t",              "control_t"};
         if (fields.size() < 3 || std::find(std::begin(may), std::end(may), fields[2]) == std::end(may)) {
             add_finding(findings, Severity::warning, "selinux",
                         fmt::format("SELinux is enforcing and this process runs as '{}', which may not load modules",

@@ -113,6 +113,10 @@ private:
 /// Modules of the host that claim a device that one of the order claims. Warning "alias-conflict".
 void check_aliases(const CheckInput& input, Diagnostics& findings);
 
+/// Error "module-unsupported" for a module that a kernel of SUSE refuses, as its sysctl "unsupported" is 0. Source:
+/// patches.suse/supported-flag of SUSE's kernels.
+void check_support(const HostPaths& host, const ModuleFile& file, Diagnostics& findings);
+
 /// Appends a finding of the checks.
 void add_finding(Diagnostics& findings, Severity severity, std::string code, std::string message,
                  std::string hint = {});

@@ -75,13 +75,18 @@ constexpr PlainForm k_plain_forms[] = {
      "build the image for this architecture"},
     {"Invalid ELF ", "the kernel finds the structure of the module's file damaged",
      "build and sign the module again; do not strip or pack it with other tools"},
+    {" section(s) missing", "the module was linked without the linker script of its kernel",
+     "rebuild it with the kernel's own build system (make -C /lib/modules/KERNEL/build M=DIR)"},
+    {": doesn't contain .toc or .stubs", "the module was linked without the linker script of its kernel",
+     "rebuild it with the kernel's own build system (make -C /lib/modules/KERNEL/build M=DIR)"},
     {" bytes percpu data", "the area for per-CPU data of modules is full",
      "unload modules that are not needed, or reboot the node"},
 };
 
 constexpr std::string_view k_relocation_forms[] = {
     "Skipping invalid relocation target", "nknown rela relocation: ", "nsupported RELA relocation: ",
-    "nknown relocation: ", "nknown ELF relocation: ", "verflow in relocation type "};
+    "nknown relocation: ", "nknown ELF relocation: ", "verflow in relocation type ",
+    "nknown ADD relocation: ", ": REL24 "};
 
 }  // namespace
 

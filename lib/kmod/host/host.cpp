@@ -174,12 +174,19 @@ std::optional<std::uint64_t> known_taint(const HostPaths& host) {
 
 std::uint64_t taint_bits(const HostPaths& host) { return known_taint(host).value_or(0); }
 
-std::string taint_letters(std::uint64_t bits) {
-    std::string letters;
-    for (std::size_t i = 0; i < k_taint_letters.size(); ++i) {
-        if (((bits >> i) & 1U) != 0) letters += k_taint_letters[i];
+std::vector<std::string> taint_names(std::uint64_t bits) {
+    std::vector<std::string> names;
+    for (std::size_t i = 0; i < 64; ++i) {
+        if (((bits >> i) & 1U) == 0) continue;
+        names.push_back(i < k_taint_letters.size() ? std::string(1, k_taint_letters[i]) : fmt::format("bit {}", i));
     }
-    return letters;
+    return names;
+}
+
+std::string taint_letters(std::uint64_t bits) {
+    std::string text;
+    for (const auto& name : taint_names(bits)) text += (name.size() > 1 && !text.empty() ? ", " : "") + name;
+    return text;
 }
 
 KernelState kernel_state(const HostPaths& host) {

@@ -72,7 +72,10 @@ struct LiveModule {
 [[nodiscard]] std::optional<std::uint64_t> known_taint(const HostPaths& host);
 /// The same, 0 when it cannot be read.
 [[nodiscard]] std::uint64_t taint_bits(const HostPaths& host);
-/// "OE" for bits 12 and 13; ascending bits. Source: Documentation/admin-guide/tainted-kernels.rst.
+/// "O", "E" for bits 12 and 13, "bit 31" for one that has no letter in Linux, as those of distributions; ascending.
+/// Source: Documentation/admin-guide/tainted-kernels.rst.
+[[nodiscard]] std::vector<std::string> taint_names(std::uint64_t bits);
+/// The same in one text: "OE", "OE, bit 31".
 [[nodiscard]] std::string taint_letters(std::uint64_t bits);
 
 /// Whether the kernel marks it with O: its file does not say that it is of the kernel's own tree.

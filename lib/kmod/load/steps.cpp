@@ -29,7 +29,7 @@ constexpr std::uint64_t k_warned = 1ULL << 9U;       // W
 constexpr std::uint64_t k_soft_lockup = 1ULL << 14U; // L
 constexpr std::uint64_t k_faults = k_died | k_soft_lockup | k_warned | k_bad_page;
 constexpr std::uint64_t k_expected =
-    1ULL << 0U | 1ULL << 10U | 1ULL << 12U | 1ULL << 13U;  // P, C, O, E: what the module is
+    1ULL << 0U | 1ULL << 10U | 1ULL << 12U | 1ULL << 13U | 1ULL << 16U;  // P, C, O, E, X: what the module is
 constexpr milliseconds k_poll{20};
 
 constexpr std::size_t k_log_lines = 8;

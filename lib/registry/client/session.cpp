@@ -336,8 +336,14 @@ Error Session::answer_error(net::Response response, const std::string& body, con
             return Error(Exit::no_permission, "registry-auth",
                          net::speaker(response, "the registry") + " denies access to " + reference_.name())
                 .hint(fmt::format(
-                    "the credentials are known and may not {0} this repository: ask for the permission to {0}",
-                    access_ == Access::pull ? "pull" : "push to"));
+                    "the credentials are known and may not {} this repository: ask for the permission to {}",
+                    access_ == Access::pull ? "pull" : "push to", access_ == Access::pull ? "pull" : "push"));
+        }
+        if (status == 404 && access_ == Access::push && path.find("://") != std::string::npos) {
+            return Error(Exit::unavailable, "registry-error",
+                         fmt::format("the registry {} does not know the upload that it has opened",
+                                     reference_.registry))
+                .hint("several registries behind one address need one storage, or must keep a client on one of them");
         }
         if (status == 404 && access_ == Access::push) {
             return Error(Exit::not_found, "image-not-found",
@@ -362,6 +368,10 @@ Error Session::answer_error(net::Response response, const std::string& body, con
         Error other(
             Exit::unavailable, "registry-error",
             fmt::format("{} answered {}", net::speaker(response, "the registry " + reference_.registry), status));
+        if (status == 413) {
+            other.hint("raise the limit of the size of uploads in the registry, or in a proxy before it (nginx: "
+                       "client_max_body_size)");
+        }
         return net::is_retryable_status(status) ? std::move(other).retryable() : std::move(other);
     }();
     error.cause_http(status);

@@ -31,6 +31,20 @@ std::optional<std::string> named_by(std::string_view path, std::string_view targ
     return end;
 }
 
+/// True if `target`, of a link at `path` below `root`, begins with places that are not below `root`.
+bool goes_outside(std::string_view path, std::string_view target, std::string_view root) {
+    bool outside = target.starts_with('/');
+    std::string_view at = parent_of(path);
+    for (const std::string_view piece : base::split(target, '/')) {
+        if (outside || piece != "..") {
+            break;  // behind a name, ".." may be above what a link there leads to
+        }
+        at = parent_of(at);
+        outside = !is_in(at, root);
+    }
+    return outside;
+}
+
 }  // namespace
 
 /// Whether a link at `path` to `end` is one to a module under the name of a module, or to firmware.
@@ -69,21 +83,28 @@ void LayerView::await_far_file(const std::string& path, const std::string& end, 
     far_links_[path] = FarLink{end, layer_, link.kind};
 }
 
-/// True if the link means a file and was taken as that. Everything else is left to stricter rules.
+/// True if the link means a file, or by a way outside something in its own wanted directory, and was taken as that.
+/// Everything else is left to stricter rules.
 bool LayerView::add_link_to_file(const std::string& path, const LayerEntry& entry) {
-    const bool absolute = entry.target.starts_with('/');
-    const std::optional<std::string> end = named_by(path, entry.target);
-    if (!end || !may_mean_file(path, *end)) {
+    std::optional<std::string> end = named_by(path, entry.target);
+    if (end && !may_mean_file(path, *end) && !wanted_.covers(*end)) {
+        end = way_.end_of(*end);  // as by a /lib that is one to usr/lib
+    }
+    if (!end) {
         return false;
     }
     if (wanted_.covers(*end)) {
-        if (!absolute || wanted_.root_of(path) != wanted_.root_of(*end)) {
+        const std::optional<std::string> root = wanted_.root_of(path);
+        if (!root || root != wanted_.root_of(*end) || !goes_outside(path, entry.target, *root)) {
             return false;
         }
         place(
             path,
             link_to(std::filesystem::path("/" + *end).lexically_relative("/" + std::string(parent_of(path))).native()));
         return true;
+    }
+    if (!may_mean_file(path, *end)) {
+        return false;
     }
     await_far_file(path, *end, link_to(entry.target));
     return true;

@@ -43,6 +43,9 @@ public:
             return;
         }
         if (wanted_.kernels.size() != 1) {
+            if (!image_form().empty()) {
+                throw no_modules();
+            }
             throw Error(Exit::usage, "usage",
                         fmt::format("{} holds no {}: expected one kernel for the modules in it",
                                     base::escape(root_path_), asked_.modules_root))
@@ -147,19 +150,28 @@ private:
                               at == 0 ? "/" : base::escape(absolute.substr(0, at))));
     }
 
-    [[nodiscard]] Error no_modules() const {
+    /// How to read an image that is not unpacked in the directory, "" if there is none.
+    [[nodiscard]] std::string image_form() const {
+        constexpr std::string_view of_skopeo = "Directory Transport";
         const sys::Fd version = open_beneath(root_.get(), "version", O_RDONLY | O_NONBLOCK);
-        std::string head(19, '\0');
-        const bool of_skopeo =
-            version && ::pread(version.get(), head.data(), head.size(), 0) > 0 && head == "Directory Transport";
+        std::string head(of_skopeo.size(), '\0');
+        if (version && ::pread(version.get(), head.data(), head.size(), 0) > 0 && head == of_skopeo) {
+            return "this is skopeo's own form of an image: skopeo copy dir:DIR oci:DIR:TAG makes a layout that is read "
+                   "here";
+        }
+        const bool is_layout = static_cast<bool>(open_beneath(root_.get(), "oci-layout", O_PATH));
+        return is_layout ? "this is an OCI layout: oci:DIR[:TAG] reads it" : "";
+    }
+
+    [[nodiscard]] Error no_modules() const {
+        const std::string form = image_form();
         return Error(Exit::not_found, "kernel-not-in-image",
                      fmt::format("expected the directory /{} or modules (.ko, .ko.gz, .ko.xz, .ko.zst) in the "
                                  "directory, found neither",
                                  asked_.modules_root))
             .detail("image", base::escape(root_path_))
-            .hint(of_skopeo ? "this is skopeo's own form of an image: skopeo copy dir:DIR oci:DIR:TAG makes a layout "
-                              "that is read here"
-                            : "dirName or --dir-name names the directory of lib/modules in an unpacked image");
+            .hint(!form.empty() ? form
+                                : "dirName or --dir-name names the directory of lib/modules in an unpacked image");
     }
 
     /// Collects what is below `path`, as entries below `name`. Flat: module files only, whatever else lies there.

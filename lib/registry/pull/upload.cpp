@@ -77,15 +77,16 @@ public:
 
     void put_blob(const image::Descriptor& blob, int fd) override {
         for (int losses = 1;; ++losses) {
-            bool repeated = false;
+            Progress progress;
             try {
-                upload(blob, fd, repeated);
+                upload(blob, fd, progress);
                 return;
             } catch (const Error& error) {
                 // A request that failed may have been heard all the same: what was sent again is then refused, and
-                // begins anew.
+                // begins anew. Of several registries at one address, another one may not know the upload at all.
                 const auto cause = error.http_cause();
-                const bool is_lost = repeated && (cause == 400 || cause == 404 || cause == 409 || cause == 416);
+                const bool is_lost = (progress.is_open && cause == 404) ||
+                                     (progress.repeated && (cause == 400 || cause == 409 || cause == 416));
                 if (!is_lost) {
                     throw;
                 }
@@ -106,17 +107,22 @@ public:
     }
 
 private:
-    /// One upload from its first request to its last, each tried as often as the policy says; `repeated` becomes true
-    /// if one was.
-    void upload(const image::Descriptor& blob, int fd, bool& repeated) {
+    struct Progress {
+        bool is_open = false;   ///< the registry has said where the bytes go
+        bool repeated = false;  ///< a request with bytes was sent a second time
+    };
+
+    /// One upload from its first request to its last, each tried as often as the policy says.
+    void upload(const image::Descriptor& blob, int fd, Progress& progress) {
         std::string place = std::exchange(opened_, {});
         if (place.empty()) {
             place = location_of(persist([&] { return session_.send({"POST", "blobs/uploads/", {}, {}}); }));
         }
+        progress.is_open = true;
         const auto send = [&](const Outgoing& part) {
             bool is_first = true;
             return persist([&] {
-                repeated = repeated || !std::exchange(is_first, false);
+                progress.repeated = progress.repeated || !std::exchange(is_first, false);
                 return session_.send(part);
             });
         };

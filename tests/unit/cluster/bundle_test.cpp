@@ -174,6 +174,24 @@ TEST_SUITE("cluster::bundle") {
         CHECK(fleet.left() == Names{fleet.file()});
     }
 
+    TEST_CASE("what other users of the node can change is not run") {
+        Fleet fleet;
+        SshRunner runner(fleet.options(SshOptions::Worker::bundle));
+        const auto lib = fleet.tree.path("nodes/node-a/lib");
+        const auto open = [](const std::string& path) {
+            std::filesystem::permissions(path, std::filesystem::perms(0777));
+        };
+        CHECK(runner.run(Fleet::call()).document.get_string({"verb"}) == "status");
+        open(lib + "/" + fleet.file());
+        CHECK(runner.run(Fleet::call()).document.get_string({"verb"}) == "status");
+        CHECK(fleet.tree.get("calls") ==
+              "node-a bundle\nnode-a bring\nnode-a bundle\nnode-a bundle\nnode-a bring\nnode-a bundle\n");
+        open(lib + "/" + fleet.file());
+        open(lib);
+        CHECK(obstacle(runner.run(Fleet::call())).message() ==
+              "node node-a: kmm-worker could not be brought there: other users can change " + lib);
+    }
+
     TEST_CASE("what is in the way is named") {
         Fleet fleet;
         fleet.bundle.machine = "riscv128";

@@ -151,6 +151,14 @@ TEST_CASE("releases are compared as versions") {
     CHECK(is_earlier_release("6.12.0~rc1", "6.12.0"));
     CHECK(!is_earlier_release("6.12.0", "6.12.0~rc1"));
     CHECK(is_earlier_release("5.3.18-150300.59.93-default", "5.3.18-150300.59.106-default"));
+    // As rpm has it: a number comes after a word, and what is between them does not count.
+    CHECK(is_earlier_release("5.14.0-427.el9.x86_64", "5.14.0-427.13.1.el9_4.x86_64"));
+    CHECK(!is_earlier_release("5.14.0-427.13.1.el9_4.x86_64", "5.14.0-427.el9.x86_64"));
+    CHECK(is_earlier_release("5.14.0-427.13.1.el9_4.x86_64", "5.14.0-427.40.1.el9_4.x86_64"));
+    CHECK(is_earlier_release("5.14.21-150500.55-default", "5.14.21-150500.55.39-default"));
+    CHECK(is_earlier_release("6.8.0-9-generic", "6.8.0-10-generic"));
+    CHECK(is_earlier_release("6.10.0-rc1", "6.10.0-1"));
+    CHECK(is_earlier_release("6.1.0.1", "6.1.0_1") != is_earlier_release("6.1.0_1", "6.1.0.1"));
 }
 
 }

@@ -63,6 +63,9 @@ TEST_CASE("taint letters") {
     CHECK(kmod::taint_letters(1) == "P");
     CHECK(kmod::taint_letters(1U << 19U) == "J");
     CHECK(kmod::taint_letters((1U << 7U) | (1U << 9U) | (1U << 14U)) == "DWL");
+    CHECK(kmod::taint_letters(1U << 31U) == "bit 31");  // SUSE: a module without support
+    CHECK(kmod::taint_letters((3ULL << 12U) | (1ULL << 31U) | (1ULL << 63U)) == "OE, bit 31, bit 63");
+    CHECK(kmod::taint_names((1ULL << 12U) | (1ULL << 31U)) == std::vector<std::string>{"O", "bit 31"});
 }
 
 TEST_CASE("a kernel without module support says so") {

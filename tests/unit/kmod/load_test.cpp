@@ -461,6 +461,16 @@ TEST_CASE("taints of this run are told") {
     CHECK(report.warnings.front() == "new-taint: the kernel got the taint F while module demo was loaded");
 }
 
+TEST_CASE("a taint without a letter in Linux is named by its bit, and external support at SUSE is no news") {
+    LoadRig rig;
+    rig.kernel.on_refusal = [&] { put(rig.host.paths.proc + "/sys/kernel/tainted", "2147561472\n"); };  // O, E, X, N
+    rig.kernel.load_answers["demo"] = {};
+    const auto report = rig.load();
+    CHECK(report.new_taint == "OEX, bit 31");
+    CHECK(report.warnings ==
+          std::vector<std::string>{"new-taint: the kernel got the taint bit 31 while module demo was loaded"});
+}
+
 TEST_CASE("options of the host reach the kernel, the user's come last") {
     LoadRig rig;
     put(rig.host.paths.etc + "/modprobe.d/a.conf", "options demo answer=1 who=host\noptions dep level=2\n");

@@ -393,6 +393,23 @@ TEST_CASE("softdeps of what the host's tree brings are loaded around it, as modp
     }
 }
 
+TEST_CASE("a kernel of SUSE that takes supported modules alone") {
+    FakeHost host;
+    KoSpec spec;
+    const auto found = [&](const std::string& sysctl, const std::string& mark) {
+        put(host.paths.proc + "/sys/kernel/unsupported", sysctl + "\n");
+        spec.modinfo = {"license=GPL"};
+        if (!mark.empty()) spec.modinfo.push_back("supported=" + mark);
+        return codes(kmod::preflight(index_of({spec}), wish_for("demo"), host.paths));
+    };
+    for (const char* mark : {"", "no"}) {
+        CHECK(found("0", mark) == Codes{"module-unsupported"});
+        CHECK(found("1", mark).empty());
+        CHECK(found("2", mark).empty());
+    }
+    for (const char* mark : {"yes", "external"}) CHECK(found("0", mark).empty());
+}
+
 TEST_CASE("vermagic, word by word") {
     using Words = std::vector<std::string>;
     CHECK(kmod::vermagic_differences("6.1 SMP preempt", "6.1 SMP preempt ").empty());

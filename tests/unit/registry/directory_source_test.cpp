@@ -115,12 +115,17 @@ TEST_CASE("directories of modules that are refused") {
           "neither");
     put_file(top.path() + "/skopeo/version", "Directory Transport Version: 1.1\n");
     put_file(top.path() + "/skopeo/manifest.json", "{}");
-    CHECK(pull_local("dir:" + top.path() + "/skopeo").error->hint().find("oci:DIR:TAG") != std::string::npos);
+    put_file(top.path() + "/layout/oci-layout", R"({"imageLayoutVersion": "1.0.0"})");
+    const auto all = [](auto& request) {
+        request.kernels.clear();
+        request.all_kernels = true;
+    };
+    for (const auto& [form, hint] : {std::pair("/skopeo", "oci:DIR:TAG"), std::pair("/layout", "oci:DIR[:TAG]")}) {
+        CHECK(pull_local("dir:" + top.path() + form).error->hint().find(hint) != std::string::npos);
+        CHECK(pull_local("dir:" + top.path() + form, all).error->hint().find(hint) != std::string::npos);
+    }
     put_file(top.path() + "/flat/a.ko", "x");
-    CHECK(pull_local("dir:" + top.path() + "/flat", [](auto& request) {
-              request.kernels.clear();
-              request.all_kernels = true;
-          }).exit() == Exit::usage);
+    CHECK(pull_local("dir:" + top.path() + "/flat", all).exit() == Exit::usage);
     fs::create_symlink("/etc/passwd", top.path() + "/flat/b.ko");
     CHECK(pull_local("dir:" + top.path() + "/flat").code() == "image-unsafe");
     fs::remove(top.path() + "/flat/b.ko");

@@ -54,6 +54,24 @@ TEST_CASE("a link to a module elsewhere in the image becomes that module") {
         REQUIRE_MESSAGE(!outcome.error, outcome.message());
         CHECK(outcome.files.at(k_link) == "-> ../../extra/a.ko");
     }
+    SUBCASE("so is one to a directory, and one that comes back from above") {
+        const std::string other = "opt/lib/modules/6.1.0-1-same";
+        for (const std::string& target : {"/" + k_modules, "../modules/" + k_kernel, "../../lib/modules/" + k_kernel}) {
+            CAPTURE(target);
+            const Outcome outcome = pull_tar(
+                TarBuilder().file(k_modules + "/a.ko", "a").symlink(k_modules + "/x", "/" + k_modules + "/y").symlink(
+                    other, target).file(k_modules + "/y/b.ko", "b").finish(),
+                [](registry::PullRequest& request) {
+                    request.kernels.clear();
+                    request.all_kernels = true;
+                });
+            REQUIRE_MESSAGE(!outcome.error, outcome.message());
+            CHECK(outcome.files == std::map<std::string, std::string>{{k_modules + "/a.ko", "a"},
+                                                                      {k_modules + "/x", "-> y"},
+                                                                      {k_modules + "/y/b.ko", "b"},
+                                                                      {other, "-> " + k_kernel}});
+        }
+    }
     SUBCASE("firmware, too") {
         const Outcome outcome = pull_tar(TarBuilder()
                                              .file(k_modules + "/a.ko", "a")

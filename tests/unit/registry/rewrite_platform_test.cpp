@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which images of an index are rewritten.
+// Which images of an index are rewritten, and uploads that are lost.
 #include <doctest/doctest.h>
 
 #include <string>
@@ -32,6 +32,27 @@ TEST_CASE("rewrite: of the variants that serve a platform only the named one is 
         });
         REQUIRE(done.code() == "ok");
         CHECK(done.result.files.size() == files);
+    }
+}
+
+TEST_CASE("push: an upload that the registry does not know is begun again, and named if that does not help") {
+    test::FakeRegistry source;
+    (void)source.add_image("v1", {test::gzip_layer(test::tar_with("old"))});
+    for (const int losses : {1, 1000}) {
+        CAPTURE(losses);
+        test::Destination to;
+        int left = losses;
+        to.before = [&](const test::FakeRequest& request) -> std::optional<test::FakeReply> {
+            if (request.method != "PUT" || request.target.find("digest=") == std::string::npos || left-- <= 0)
+                return std::nullopt;
+            test::FakeReply reply;
+            reply.status = 404;
+            return reply;
+        };
+        const auto outcome = test::rewrite(source.reference(), to.registry.reference());
+        CHECK(outcome.code() == (losses == 1 ? "ok" : "registry-error"));
+        CHECK(to.manifests.empty() == (losses != 1));
+        if (losses != 1) CHECK(outcome.error->message().ends_with("does not know the upload that it has opened"));
     }
 }
 

@@ -349,6 +349,8 @@ TEST_CASE("push: what the registry refuses ends it before the name is written") 
     };
     for (const Row& row : std::vector<Row>{{"POST", "/uploads/", 403, "registry-auth"},
                                            {"PUT", "/uploads/", 400, "registry-error"},
+                                           {"PUT", "/uploads/", 413, "registry-error"},
+                                           {"POST", "/uploads/", 404, "image-not-found"},
                                            {"PUT", "/manifests/", 500, "registry-error"},
                                            {"POST", "/uploads/", 301, "redirect-refused"},
                                            {"POST", "/uploads/", 200, "registry-error"}}) {

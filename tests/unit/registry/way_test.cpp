@@ -57,6 +57,7 @@ TEST_CASE("modules in /lib/modules of a usr-merged image, in one reading") {
                                     .file(k_usr_modules + "/sub/b.ko", "b")
                                     .symlink(k_usr_modules + "/l.ko", "sub/../a.ko")
                                     .file("usr/lib/modules/5.10/x.ko", "x")
+                                    .symlink("usr/lib/modules/5.11", "/lib/modules/5.10")
                                     .finish());
     const auto [outcome, blobs] = counted({base, top}, at_root);
     REQUIRE_MESSAGE(!outcome.error, outcome.message());
@@ -71,8 +72,9 @@ TEST_CASE("modules in /lib/modules of a usr-merged image, in one reading") {
         request.all_kernels = true;
         request.kernels.clear();
     });
-    CHECK(all.files.size() == 4);
+    CHECK(all.files.size() == 5);
     CHECK(all.files.at("lib/modules/5.10/x.ko") == "x");
+    CHECK(all.files.at("lib/modules/5.11") == "-> 5.10");
     CHECK(pull_layers({base, top}, [](auto& request) {
               at_root(request);
               request.kernels = {"4.19"};

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rule of sys/trust.hpp for scripts of a POSIX shell, which start programs where a user of the node has named a
+// directory.
+#pragma once
+
+#include <string_view>
+
+namespace kmm::sys {
+
+/// A function `changeable PATH` that prints what of an absolute path without links other users than the caller and root
+/// can change or replace, nothing if there is none. Root asks it of the whole way, others of PATH alone. It needs a
+/// function `tool`, which runs what busybox has.
+inline constexpr std::string_view k_trust_script = R"sh(me=$(tool id -u)
+changeable() (
+  at=$1
+  set -f
+  while :; do
+    set -- $(tool ls -ldn "$at" 2>/dev/null)
+    case $1/$3/$4 in
+    l*) echo "$at"; break;;
+    d????????[tT]*/0/* | d????????[tT]*/"$me"/*) ;;
+    ????????w*) echo "$at"; break;;
+    ?????w*/0/0) ;;  # the group root has no members but root
+    ?????w*) echo "$at"; break;;
+    */0/* | */"$me"/*) ;;
+    *) echo "$at"; break;;
+    esac
+    [ "$me" = 0 ] && [ "$at" != / ] || break
+    at=${at%/*}; at=${at:-/}
+  done
+)
+)sh";
+
+}  // namespace kmm::sys
