@@ -44,7 +44,7 @@ class Frozen(ClusterCase):
                 sys.executable,
                 str(ROOT / "tests/support/kubeadm_dump.py"),
                 "--kinds",
-                "Node,Pod,ConfigMap",
+                "Node,Pod,ConfigMap,Deployment",
                 "cp1=v1.34.4/v1.34.4",
                 "w1=v1.34.4",
             ],
@@ -56,6 +56,8 @@ class Frozen(ClusterCase):
             if thing["metadata"].get("namespace", "kube-system") != "kube-system":
                 self.namespace(thing["metadata"]["namespace"])
             thing["metadata"].pop("ownerReferences", None)
+            if thing["kind"] == "Deployment":
+                thing["spec"]["paused"] = True  # its Pods are among those of the dump
             path = self.api.path_of(thing)
             self.api.create({key: part for key, part in thing.items() if key != "status" or thing["kind"] == "Node"})
             self.addCleanup(self.api.delete, path, **({"gracePeriodSeconds": 0} if thing["kind"] == "Pod" else {}))

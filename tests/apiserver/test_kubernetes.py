@@ -19,9 +19,10 @@ DUMPED = ("nodes,pods,configmaps,poddisruptionbudgets,apiservices,customresource
 
 class Observed(ClusterCase):
     def load(self, *nodes):
-        """The Nodes, Pods and ConfigMaps of a kubeadm cluster; Pods without owners, which are not there."""
+        """The Nodes, Pods, ConfigMaps and CoreDNS of a kubeadm cluster; Pods without owners, which are not there."""
         text = subprocess.run(
-            [sys.executable, str(ROOT / "tests/support/kubeadm_dump.py"), "--kinds", "Node,Pod,ConfigMap", *nodes],
+            [sys.executable, str(ROOT / "tests/support/kubeadm_dump.py"),
+             "--kinds", "Node,Pod,ConfigMap,Deployment", *nodes],
             capture_output=True,
             text=True,
             check=True,
@@ -30,6 +31,8 @@ class Observed(ClusterCase):
             if thing["metadata"].get("namespace", "kube-system") != "kube-system":
                 self.namespace(thing["metadata"]["namespace"])
             thing["metadata"].pop("ownerReferences", None)
+            if thing["kind"] == "Deployment":
+                thing["spec"]["paused"] = True  # its Pods are among those of the dump
             path = self.api.path_of(thing)
             self.api.create({key: part for key, part in thing.items() if key != "status" or thing["kind"] == "Node"})
             if thing["kind"] == "Pod":

@@ -135,7 +135,7 @@ class Rights(Installed):
     def load(self):
         """A kubeadm cluster of two nodes, whose kubelets renew their Leases."""
         text = subprocess.run(
-            [sys.executable, str(ROOT / "tests/support/kubeadm_dump.py"), "--kinds", "Node,Pod,ConfigMap",
+            [sys.executable, str(ROOT / "tests/support/kubeadm_dump.py"), "--kinds", "Node,Pod,ConfigMap,Deployment",
              f"cp1={FIRST}/{FIRST}", f"w1={FIRST}"],
             capture_output=True,
             text=True,
@@ -146,6 +146,8 @@ class Rights(Installed):
             if meta.get("namespace", "kube-system") != "kube-system":
                 self.namespace(meta["namespace"])
             meta.pop("ownerReferences", None)  # which are not there
+            if thing["kind"] == "Deployment":
+                thing["spec"]["paused"] = True  # its Pods are among those of the dump
             path = self.api.path_of(thing)
             if thing["kind"] == "Node":
                 behind = {"program": str(self.work / "bin/ssh"), "nodes": str(self.work)}

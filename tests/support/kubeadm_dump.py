@@ -139,7 +139,11 @@ def core_dns(tag="v1.12.1", **spec):
         "apiVersion": "apps/v1",
         "kind": "Deployment",
         "metadata": {"name": "coredns", "namespace": "kube-system", "labels": {"k8s-app": "kube-dns"}},
-        "spec": {"replicas": 2, "template": {"spec": pod}},
+        "spec": {
+            "replicas": 2,
+            "selector": {"matchLabels": {"k8s-app": "kube-dns"}},
+            "template": {"metadata": {"labels": {"k8s-app": "kube-dns"}}, "spec": pod},
+        },
     }
 
 
