@@ -6,6 +6,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "registry/client/blob.hpp"
 #include "registry/client/certs.hpp"
 #include "registry/client/document_service.hpp"
 #include "registry/client/session.hpp"
