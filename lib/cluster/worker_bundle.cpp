@@ -13,6 +13,7 @@ namespace {
 
 constexpr std::string_view k_machine = "machine ";
 constexpr std::string_view k_damaged = "damaged";
+constexpr std::string_view k_changeable = "other users can change ";
 
 constexpr std::string_view k_own = R"sh(
 v=$(kmm-worker --version 2>/dev/null </dev/null)
@@ -28,7 +29,8 @@ echo @STARTED@; echo @STARTED@ >&2; exec sh "$f" "$@"
 )sh";
 
 /// The file is complete under a name of its own before it gets that by which it is found. A bundle unpacks itself into
-/// worker-ID beside it, ID standing in its head.
+/// worker-ID beside it, ID standing in its head. The directory may be one, as /tmp, where others have files, too:
+/// theirs are not followed, read or removed.
 constexpr std::string_view k_bring = R"sh(
 d=$1 b=${KMM_BUNDLE_DIR:-@DIRECTORY@}
 tool() { case $(command -v "$1" 2>&1) in /*) "$@";; *) /bin/busybox "$@";; esac; }
@@ -37,12 +39,12 @@ no() { printf '@REFUSED@%s\n' "$1" >&2; exit 73; }
 [ "$have" = "$2" ] || no "@MACHINE@$have"
 umask 077
 e=$(tool mkdir -p "$b" 2>&1) || no "$e"
-b=$(cd -P "$b" && pwd -P) || no "cannot enter $b"
-e=$(changeable "$b")
-[ -z "$e" ] || no "other users can change $e"
+at=$(cd -P "$b" 2>/dev/null && pwd -P) || no "cannot enter $b"
+b=$at e=$(changeable "$at")
+[ -z "$e" ] || no "@CHANGEABLE@$e"
 n=$b/.kmm-worker-$d.$$
 trap 'tool rm -f "$n"; exit 73' HUP INT TERM
-e=$({ tool cat >"$n"; } 2>&1) || { tool rm -f "$n" 2>/dev/null; no "$e"; }
+e=$({ tool rm -f "$n" && set -C && tool cat >"$n"; } 2>&1) || { tool rm -f "$n" 2>/dev/null; no "$e"; }
 s=$(tool sha256sum "$n")
 [ "${s%% *}" = "$d" ] || { tool rm -f "$n"; no @DAMAGED@; }
 tool sync "$n" 2>/dev/null || tool sync
@@ -51,8 +53,9 @@ trap - HUP INT TERM
 id() { tool sed -n '/^id=/{s/^id=//p;q;}' "$1"; }
 keep=$(id "$b/kmm-worker-$d.run")
 for f in "$b"/kmm-worker-*.run; do
-  [ -f "$f" ] && [ "$f" != "$b/kmm-worker-$d.run" ] || continue
+  [ -f "$f" ] && [ "$f" != "$b/kmm-worker-$d.run" ] && [ -z "$(changeable "$f")" ] || continue
   i=$(id "$f") runs=
+  case $i in *[!0-9A-Za-z]*) i=;; esac
   if [ -n "$i" ] && [ "$i" != "$keep" ]; then
     for x in /proc/[0-9]*/exe; do case $(tool readlink "$x" 2>/dev/null) in */"worker-$i"/*) runs=1; break;; esac; done
     [ -z "$runs" ] || continue
@@ -74,6 +77,7 @@ std::string filled(std::string_view script, const std::string& version = "") {
                                       {"@DIRECTORY@", k_bundle_directory},
                                       {"@REFUSED@", k_not_brought_marker},
                                       {"@MACHINE@", k_machine},
+                                      {"@CHANGEABLE@", k_changeable},
                                       {"@DAMAGED@", k_damaged}})
         for (auto at = text.find(word); at != std::string::npos; at = text.find(word, at + value.size()))
             text.replace(at, word.size(), value);
@@ -96,9 +100,13 @@ Error not_brought(const std::string& node, const std::string& words, const Worke
         return Error(Exit::integrity, "worker-not-brought",
                      fmt::format("node {}: kmm-worker arrived there damaged, expected SHA-256 {}", node, bundle.digest))
             .hint("repeat the command");
-    return Error(Exit::io, "worker-not-brought",
-                 fmt::format("node {}: kmm-worker could not be brought there: {}", node, base::printable(words)))
-        .hint(fmt::format("{} there must be writable for the user of ssh (else --worker \"sudo -n bundle\") and have "
+    Error error(Exit::io, "worker-not-brought",
+                fmt::format("node {}: kmm-worker could not be brought there: {}", node, base::printable(words)));
+    if (words.starts_with(k_changeable))
+        return std::move(error).hint(
+            "it must belong to root or to the user of ssh and be writable for nobody else, for root all above it, too; "
+            "--worker \"env KMM_BUNDLE_DIR=DIR bundle\" names another directory");
+    return std::move(error).hint(fmt::format("{} there must be writable for the user of ssh (else --worker \"sudo -n bundle\") and have "
                           "60 MB free; or install kmm-tools on the node",
                           k_bundle_directory));
 }

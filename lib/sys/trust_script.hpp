@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rule of sys/trust.hpp for scripts of a POSIX shell, which start programs where a user of the node has named a
+// What sys/trust.hpp asks of files, for scripts of a POSIX shell that start programs where a user of the node has named a
 // directory.
 #pragma once
 
@@ -8,8 +8,8 @@
 namespace kmm::sys {
 
 /// A function `changeable PATH` that prints what of an absolute path without links other users than the caller and root
-/// can change or replace, nothing if there is none. Root asks it of the whole way, others of PATH alone. It needs a
-/// function `tool`, which runs what busybox has.
+/// can change or replace, nothing if there is none. Root asks it of the whole way, others of PATH alone, which their
+/// group may write. It needs a function `tool`, which runs what busybox has.
 inline constexpr std::string_view k_trust_script = R"sh(me=$(tool id -u)
 changeable() (
   at=$1
@@ -21,7 +21,7 @@ changeable() (
     d????????[tT]*/0/* | d????????[tT]*/"$me"/*) ;;
     ????????w*) echo "$at"; break;;
     ?????w*/0/0) ;;  # the group root has no members but root
-    ?????w*) echo "$at"; break;;
+    ?????w*/0/* | ?????w*/"$me"/*) [ "$me" != 0 ] || { echo "$at"; break; };;
     */0/* | */"$me"/*) ;;
     *) echo "$at"; break;;
     esac

@@ -51,8 +51,10 @@ if [ -z "$base" ]; then
   else fail 'there is no directory to unpack into: HOME is not set' "$other"; fi
 fi
 [ -d "$base" ] || (umask 077; tool mkdir -p "$base") || fail "cannot create $base" "$other"
-base=$(cd -P "$base" && pwd -P) || fail "cannot enter $base" "$other"
-dir=$base/worker-$id
+at=$(cd -P "$base" 2>/dev/null && pwd -P) || fail "cannot enter $base" "$other"
+base=$at dir=$at/worker-$id
+trusted() { theirs=$(changeable "$1"); [ -z "$theirs" ] || fail "other users can change $theirs, and with it what is run" "$other"; }
+[ "$me" != 0 ] || trusted "$base"
 if [ ! -e "$dir/complete" ]; then
   new=$base/.worker-$id.$$
   (umask 077; tool rm -rf "$new" && tool mkdir "$new") || fail "cannot create $new" "$other"
@@ -66,8 +68,7 @@ if [ ! -e "$dir/complete" ]; then
   tool rm -rf "$new"
   trap - HUP INT TERM
 fi
-theirs=$(changeable "$dir")
-[ -z "$theirs" ] || fail "other users can change $theirs, and with it what is run" "$other"
+trusted "$dir"
 found=$("$dir/kmm-worker" --help 2>&1) || fail "programs in $base cannot be run: is it mounted noexec?" "$other"
 if [ -z "${SSL_CERT_FILE-}" ]; then
   own=1

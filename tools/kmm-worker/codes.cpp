@@ -56,7 +56,7 @@ constexpr auto k_codes = std::to_array<CodeRow>({
     {"build-link-ignored", std::nullopt, "a link to kernel sources in the image was left out",
      "nothing, no node needs it"},
     {"bundle-not-started", Exit::io, "a bundle could not unpack or start itself",
-     "see the message: space, rights, noexec, a damaged copy"},
+     "see the message: space, rights, noexec, a damaged copy, a directory that others may change"},
     {"builtin-module", Exit::checks_failed, "the module is part of this kernel", "leave it out for this kernel"},
     {"ca-file", Exit::not_found, "the certificates to trust cannot be read", "correct --ca-file"},
     {"cache-busy", Exit::locked, "another kmm-worker is using the cache", "wait for it, then try again"},

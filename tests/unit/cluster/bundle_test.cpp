@@ -190,6 +190,23 @@ TEST_SUITE("cluster::bundle") {
         open(lib);
         CHECK(obstacle(runner.run(Fleet::call())).message() ==
               "node node-a: kmm-worker could not be brought there: other users can change " + lib);
+        CHECK(obstacle(runner.run(Fleet::call())).hint().starts_with("it must belong to root or to the user of ssh"));
+    }
+
+    TEST_CASE("files of others beside the bundle are neither removed nor read") {
+        Fleet fleet;
+        SshRunner runner(fleet.options(SshOptions::Worker::bundle));
+        fleet.tree.put("nodes/node-a/kept/file", "x");
+        fleet.tree.put("nodes/node-a/lib/worker-x/file", "x");
+        fleet.tree.put("nodes/node-a/lib/kmm-worker-0.run", "id=x/../../kept\n");
+        fleet.tree.put("nodes/node-a/lib/kmm-worker-1.run", "id=x\n");
+        std::filesystem::permissions(fleet.tree.path("nodes/node-a/lib/kmm-worker-1.run"),
+                                     std::filesystem::perms(0666));
+        CHECK(runner.run(Fleet::call()).document.get_string({"verb"}) == "status");
+        CHECK(fleet.tree.get("nodes/node-a/kept/file") == "x");
+        Names left{"kmm-worker-1.run", fleet.file(), "worker-x"};
+        std::sort(left.begin(), left.end());
+        CHECK(fleet.left() == left);
     }
 
     TEST_CASE("what is in the way is named") {
