@@ -101,9 +101,11 @@ std::string find_in_path(const std::string& program) {
         .hint("install the package that has " + program + ", or add its directory to PATH");
 }
 
-/// Why `program` could not be started.
-Error start_error(const std::string& program, int number) {
-    if (number == ENOENT && ::access(program.c_str(), F_OK) == 0) {
+/// Why `program`, which is relative to `directory` ("" for ours), could not be started.
+Error start_error(const std::string& program, int number, const std::string& directory = {}) {
+    const bool is_below = !program.starts_with('/') && !directory.empty() && ::access(directory.c_str(), F_OK) == 0;
+    const std::string path = is_below ? directory + "/" + program : program;
+    if (number == ENOENT && ::access(path.c_str(), F_OK) == 0) {
         return Error(Exit::not_found, "command-not-found",
                      "command " + program + " cannot be run: it is there, and the interpreter that it names is not")
             .hint("correct its first line, or install that interpreter");
@@ -192,6 +194,7 @@ struct ChildPlan {
     ::sigemptyset(&none);
     ::sigprocmask(SIG_SETMASK, &none, nullptr);
     if (plan.directory != nullptr && ::chdir(plan.directory) != 0 && errno != ENOENT && errno != ENOTDIR) {
+        errno = -errno;  // not of the program
         give_up();
     }
     ::execve(plan.program, plan.argv, plan.envp);
@@ -346,7 +349,8 @@ private:
         } while (got < 0 && errno == EINTR);
         if (got == static_cast<ssize_t>(sizeof child_errno)) {
             reap();
-            throw start_error(program, child_errno);
+            if (child_errno < 0) { throw from_errno(-child_errno, "cannot enter " + spec_.directory); }
+            throw start_error(program, child_errno, spec_.directory);
         }
         pid_fd_.reset(static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0)));
         if (!pid_fd_) {

@@ -42,6 +42,28 @@ TEST_SUITE("sys::unit") {
         CHECK(sys::run_process(spec).out == ours);
     }
 
+    TEST_CASE("what does not start in a directory is told as it is there") {
+        const sys::TempDir directory("kmm-test-");
+        const std::string script = directory.path() + "/script";
+        sys::ProcessSpec spec;
+        spec.argv = {"./script"};
+        spec.directory = directory.path();
+        const auto told = [&] {
+            try {
+                (void)sys::run_process(spec);
+            } catch (const Error& error) {
+                return error.message();
+            }
+            return std::string("started");
+        };
+        CHECK(told() == "command ./script not found");
+        std::ofstream(script) << "#!/no/such/interpreter\n";
+        std::filesystem::permissions(script, std::filesystem::perms::owner_all);
+        CHECK(told() == "command ./script cannot be run: it is there, and the interpreter that it names is not");
+        spec.directory = "/" + std::string(300, 'x');
+        CHECK(told() == "cannot enter " + spec.directory + ": File name too long");
+    }
+
     TEST_CASE("a child's output, error output and exit code come back") {
         const sys::ProcessResult result = sys::run_process(shell("echo out; echo err >&2; exit 7"));
         CHECK(result.out == "out\n");
