@@ -235,8 +235,12 @@ void check_conflicts(const CheckInput& input, Diagnostics& findings) {
     check_aliases(input, findings);
 }
 
+bool refuses_unsupported(const HostPaths& host) {
+    return read_text(host.proc + "/sys/kernel/unsupported").value_or("") == "0";
+}
+
 void check_support(const HostPaths& host, const ModuleFile& file, Diagnostics& findings) {
-    if (read_text(host.proc + "/sys/kernel/unsupported").value_or("") != "0") return;
+    if (!refuses_unsupported(host)) return;
     if (const std::string mark = file.info("supported"); mark == "yes" || mark == "external") return;
     add_finding(findings, Severity::error, "module-unsupported",
                 fmt::format("this kernel refuses modules that SUSE does not support (kernel.unsupported is 0), and "

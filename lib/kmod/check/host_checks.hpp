@@ -40,8 +40,12 @@ void check_signatures(const CheckInput& input, const HostModule* reference, Diag
 /// Built-in modules, modules of the host with the same name or the same aliases, another live build. Error
 /// "builtin-module"; warnings "name-conflict", "alias-conflict", "other-build-live".
 void check_conflicts(const CheckInput& input, Diagnostics& findings);
-/// Properties of a module that the kernel accepts with a taint or warning; `reference` is a module of the kernel's own,
-/// nullptr if there is none. Warnings "license-taint", "no-retpoline", "intree-flag".
+/// Whether this is a kernel of SUSE that takes supported modules alone.
+[[nodiscard]] bool refuses_unsupported(const HostPaths& host);
+/// A module that such a kernel refuses. Error "module-unsupported".
+void check_support(const HostPaths& host, const ModuleFile& file, Diagnostics& findings);
+/// What a module says of itself; `reference` is a module of the kernel's own, nullptr if there is none. Errors
+/// "module-unsupported", "structure-differs"; warnings "license-taint", "no-retpoline", "intree-flag".
 void check_marks(const CheckInput& input, const HostModule* reference, Diagnostics& findings);
 /// What is live and stands in the way right now: modules that are coming or going, and ones that are to give way and
 /// are in use or not the kernel's own. Warnings "module-on-its-way", "in-tree-in-use", "not-in-tree".

@@ -322,10 +322,12 @@ private:
     void check_host_file(const HostModule& module) {
         if (module.vermagic.empty() || live_module(host_, module.name)) return;
         const auto differing = differing_words(module.vermagic);
-        if (differing.empty()) return;
+        if (differing.empty() && !refuses_unsupported(host_)) return;
         try {
             const std::string path = host_module_file(directory_, module.path);
             const ModuleFile file = parse_module(plain_module(read_module_bytes(path), path), path);
+            check_support(host_, file, out_.findings);
+            if (differing.empty()) return;
             if (differing.size() == 1 && differing.front() == facts_.kernel && file.has_versions &&
                 !versions_->differ(file))
                 return;

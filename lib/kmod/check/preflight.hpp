@@ -55,7 +55,7 @@ struct Preflight {
 /// licenses, parameters, dependencies, firmware, signatures and keys, the host's module configuration, conflicts, and
 /// the switches of kernel and process. Codes: module-format, vermagic-differs, unknown-symbol, symbol-version-differs,
 /// symbol-version-missing, unknown-parameter, bad-parameter, dependency-missing, no-module-support, modules-disabled
-/// and those of kmod/host_checks.hpp; warnings: odd-parameter, symbols-not-checked, vermagic-not-checked,
+/// and those of kmod/check/host_checks.hpp; warnings: odd-parameter, symbols-not-checked, vermagic-not-checked,
 /// versions-not-checked, soft-dependency-missing; soft-dependency-failed for a module that only a softdep wishes for
 /// and whose checks fail: it is taken out of the order. Errors: as ModuleIndex::order.
 [[nodiscard]] Preflight preflight(const ModuleIndex& index, const LoadWish& wish, const HostPaths& host);

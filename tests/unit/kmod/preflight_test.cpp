@@ -408,6 +408,17 @@ TEST_CASE("a kernel of SUSE that takes supported modules alone") {
         CHECK(found("2", mark).empty());
     }
     for (const char* mark : {"yes", "external"}) CHECK(found("0", mark).empty());
+    // So it is with what the host brings.
+    KoSpec base;
+    base.name = "hostbase";
+    spec.depends = "hostbase";
+    const auto path = host.paths.lib_modules + "/" + k_release + "/kernel/hostbase.ko";
+    put(path, make_ko(base));
+    CHECK(found("0", "external") == Codes{"module-unsupported"});
+    CHECK(found("1", "external").empty());
+    base.modinfo = {"supported=yes"};
+    put(path, make_ko(base));
+    CHECK(found("0", "external").empty());
 }
 
 TEST_CASE("vermagic, word by word") {
