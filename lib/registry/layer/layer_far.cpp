@@ -36,6 +36,9 @@ bool goes_outside(std::string_view path, std::string_view target, std::string_vi
     bool outside = target.starts_with('/');
     std::string_view at = parent_of(path);
     for (const std::string_view piece : base::split(target, '/')) {
+        if (piece.empty() || piece == ".") {
+            continue;
+        }
         if (outside || piece != "..") {
             break;  // behind a name, ".." may be above what a link there leads to
         }
