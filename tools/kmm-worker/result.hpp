@@ -38,7 +38,7 @@ struct WorkerResult {
     std::vector<SignedFile> signed_files;
     std::map<std::string, std::uint64_t> durations_ms;
     std::vector<std::string> warnings;
-    std::string new_taint;  ///< letters that the kernel got meanwhile
+    std::string new_taint;  ///< as in kmod::Report
     bool forced = false;    ///< checks of the kernel were switched off, as the user confirmed
 };
 

@@ -50,7 +50,7 @@ struct NotRestored {
 struct Report {
     std::vector<ModuleReport> modules;  ///< in the order of the actions; the main module is last
     std::vector<std::string> warnings;
-    std::string new_taint;  ///< letters the kernel got during this run, e.g. "OE"
+    std::string new_taint;  ///< what the kernel got during this run: "OE, bit 31"
     std::vector<NotRestored>
         not_restored;  ///< in-tree modules that were to come back and did not; `warnings` say it, too
 };
