@@ -49,6 +49,32 @@ TEST_SUITE("plan::unit") {
         CHECK(codes_found(objects).empty());
         objects.node_modules_configs[0].status.clear();
         CHECK(codes_found(objects) == Codes{"not-loaded"});
+        // While a worker Pod of KMM's operator is under way, it is not left.
+        auto& pod = objects.pods.emplace_back();
+        pod.meta.name = "loader-x";
+        pod.meta.namespace_ = "drivers";
+        pod.meta.labels = {{std::string(api::k_label_worker_action), "Load"},
+                           {std::string(api::k_label_module_name), "kmm-hello"}};
+        pod.node_name = node.meta.name;
+        for (const auto* phase : {"", "Pending", "Running"}) {
+            CAPTURE(phase);
+            pod.phase = phase;
+            CHECK(codes_found(objects).empty());
+        }
+        for (const auto* phase : {"Failed", "Succeeded"}) {
+            CAPTURE(phase);
+            pod.phase = phase;
+            CHECK(codes_found(objects) == Codes{"not-loaded"});
+        }
+        pod.phase = "Pending";
+        pod.problems.push_back({"worker", "ImagePullBackOff", "Back-off\npulling image"});
+        CHECK(codes_found(objects) == Codes{"not-loaded"});
+        CHECK(plan::examine(objects, {}).at(0).diagnostic.message ==
+              "node node-a is labelled for v2 of Module drivers/kmm-hello, which is not loaded there: worker Pod "
+              "loader-x: worker: ImagePullBackOff: Back-off\\npulling image");
+        pod.problems.clear();
+        pod.meta.labels[std::string(api::k_label_module_name)] = "kmm-other";
+        CHECK(codes_found(objects) == Codes{"not-loaded"});
         node.taints.push_back({"node.kubernetes.io/unschedulable", "", "NoSchedule"});
         CHECK(codes_found(objects).empty());
     }
