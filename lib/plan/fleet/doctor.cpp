@@ -153,7 +153,7 @@ void find_left_in_middle(const api::Objects& objects, const Plan& plan, const Re
         Mend mend;
         mend.module = name;
         found.push_back(complaint(
-            Severity::warning, "not-loaded",
+            Severity::warning, "left-unloaded",
             fmt::format("node {} is labelled for {} of Module {}, which is not loaded there{}", entry.node,
                         version->second, name,
                         fault ? fmt::format(": worker Pod {}: {}", pod->meta.name, base::escape(*fault)) : ""),
