@@ -259,8 +259,9 @@ std::vector<report::MetricFamily> metrics_of(const std::optional<upgrade::Run>& 
         const auto words = upgrade::describe(*run);
         const bool has_states = words.member == "state";
         const auto resource = has_states ? words.name : words.subject();
-        // One that was interrupted or killed does not go on by itself either.
-        const bool is_left = !is_worked_on && !upgrade::is_final_run_state(run->state);
+        // One that was interrupted or killed does not go on by itself either, nor does what follows it.
+        const bool is_over = upgrade::is_final_run_state(run->state) && !upgrade::is_followed(*run);
+        const bool is_left = !is_worked_on && !is_over;
         paused.samples[{resource}] = run->paused || is_left ? 1 : 0;
         for (const auto& node : run->nodes) {
             if (const auto driver = has_states ? upgrade::recipe::driver_node_of(node) : std::nullopt) {
