@@ -173,6 +173,19 @@ Error unknown_option(const Program& program, const Verb* verb, const std::string
     return std::move(error).hint(fmt::format("{}{} --help lists the options", program.name, subject));
 }
 
+/// An empty variable of a script is no file at all, and not any node.
+void require_not_empty(const Positional& positional, const std::string& text) {
+    static constexpr std::array k_never_empty{std::string_view("CHART"), std::string_view("CONFIG"),
+                                              std::string_view("FILE"), std::string_view("NODE"),
+                                              std::string_view("NODE|STAGE")};
+    if (!text.empty() ||
+        std::find(k_never_empty.begin(), k_never_empty.end(), positional.name) == k_never_empty.end()) {
+        return;
+    }
+    throw usage_error("bad-value", fmt::format("expected {}, found ''", positional.name))
+        .hint(positional.required ? "name one" : "name one, or leave it out");
+}
+
 void assign_positionals(const Program& program, const Verb& verb, const std::vector<std::string>& given, Args& args) {
     std::size_t next = 0;
     for (const auto& positional : verb.positionals) {
@@ -185,6 +198,7 @@ void assign_positionals(const Program& program, const Verb& verb, const std::vec
         auto& values = args.positional_values[positional.name];
         do {
             values.push_back(bare_name(positional.name, given[next++]));
+            require_not_empty(positional, values.back());
         } while (positional.repeatable && next < given.size());
     }
     if (next < given.size()) {

@@ -344,9 +344,9 @@ constexpr CodeText k_errors[] = {
 };
 
 /// What doctor finds; kmm-plan explains it as well.
-constexpr std::array k_findings{"cordon-foreign",       "cordon-left",    "daemonset-twice", "deletion-stuck",
-                                "label-key-leftover",   "label-left",     "lease-left",      "run-open",
-                                "version-labels-stuck", "worker-pod-left"};
+constexpr std::array k_findings{"cordon-foreign",     "cordon-left",          "daemonset-twice", "deletion-stuck",
+                                "label-key-leftover", "label-left",           "lease-left",      "left-unloaded",
+                                "run-open",           "version-labels-stuck", "worker-pod-left"};
 
 }  // namespace
 

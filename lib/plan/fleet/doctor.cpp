@@ -13,6 +13,7 @@
 #include "api/labels.hpp"
 #include "api/workload.hpp"
 #include "base/text.hpp"
+#include "plan/decide/observe.hpp"
 #include "plan/decide/plan.hpp"
 #include "plan/decide/verdict.hpp"
 #include "plan/fleet/make_plan.hpp"
@@ -115,14 +116,19 @@ void find_left_labels(const api::Objects& objects, FindingList& found) {
     }
 }
 
-/// Nodes that were left on the way to a version: their labels ask for it, and it is not loaded. Of a Module whose
-/// NodeModulesConfigs were not read nothing is known.
+/// What a worker Pod that will not end well by itself has to say; nullopt if it is under way.
+std::optional<std::string> fault_of(const api::Pod& pod) {
+    if (!pod.problems.empty()) { return problem_text(pod.problems.front()); }
+    const bool is_over = pod.phase == "Failed" || pod.phase == "Succeeded";
+    return is_over ? std::optional(pod.phase) : std::nullopt;
+}
+
+/// Nodes that were left on the way to a version: their labels ask for it, it is not loaded, and no worker Pod is under
+/// way. Of a Module whose NodeModulesConfigs were not read nothing is known.
 void find_left_in_middle(const api::Objects& objects, const Plan& plan, const Recorded& recorded, FindingList& found) {
     const auto schedule = detect_schedule_key(objects);
-    std::map<std::string_view, const api::Node*> nodes;
-    for (const auto& node : objects.nodes) { nodes[node.meta.name] = &node; }
-    std::map<std::string_view, const api::NodeModulesConfig*> configs;
-    for (const auto& config : objects.node_modules_configs) { configs[config.meta.name] = &config; }
+    std::map<std::string_view, NodeView> nodes;
+    for (auto& view : views(objects)) { nodes[view.node->meta.name] = std::move(view); }
     std::map<std::string, std::string> versions;
     for (const auto& module : objects.modules) {
         if (module.module_loader) { versions[module.full_name()] = module.module_loader->container.version; }
@@ -134,20 +140,23 @@ void find_left_in_middle(const api::Objects& objects, const Plan& plan, const Re
             version == versions.end() || version->second.empty()) {
             continue;
         }
-        const auto& labels = nodes.at(entry.node)->meta.labels;
-        const auto said = version_labels(labels, entry.namespace_, entry.module, schedule);
-        const auto config = configs.find(entry.node);
-        const bool has_entry = config != configs.end() &&
-                               find_entry(config->second->spec, entry.namespace_, entry.module) != nullptr;
+        const auto& view = nodes.at(entry.node);
+        const auto said = version_labels(view.node->meta.labels, entry.namespace_, entry.module, schedule);
+        const bool has_entry =
+            view.config != nullptr && find_entry(view.config->spec, entry.namespace_, entry.module) != nullptr;
         const bool are_walked = said.worker == said.module && said.schedule == said.module;
         const bool is_current = entry.reason == "not-loaded" || entry.reason == "version-changed";
         if (said.module != version->second || !is_current || (are_walked && !has_entry)) { continue; }
+        const auto* pod = find_worker_pod(view, entry.namespace_, entry.module);
+        const auto fault = pod == nullptr ? std::nullopt : fault_of(*pod);
+        if (pod != nullptr && !fault) { continue; }
         Mend mend;
         mend.module = name;
         found.push_back(complaint(
-            Severity::warning, "not-loaded",
-            fmt::format("node {} is labelled for {} of Module {}, which is not loaded there", entry.node,
-                        version->second, name),
+            Severity::warning, "left-unloaded",
+            fmt::format("node {} is labelled for {} of Module {}, which is not loaded there{}", entry.node,
+                        version->second, name,
+                        fault ? fmt::format(": worker Pod {}: {}", pod->meta.name, base::escape(*fault)) : ""),
             fmt::format("KMM's operator loads it while it runs; without it: kmm-upgrade adopt {}, then kmm-upgrade "
                         "resume or abort",
                         name),

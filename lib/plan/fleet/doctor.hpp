@@ -40,9 +40,9 @@ struct Finding {
 
 /// Everything that does not go away by itself; the hint of each finding is the command that mends it, or says who can.
 /// Warnings: version-labels-stuck, label-key-leftover, cordon-loses-version, node-missing (as a plan has them);
-/// not-loaded (on the way to the version that the labels ask for), label-left (of a Module that is gone), cordon-left
-/// (by a kmm-upgrade that is not at work), deletion-stuck (finalizers), worker-pod-left (of a node that is gone).
-/// Notes: cordon-foreign. Sorted by severity, code, then object. O(plan).
+/// left-unloaded (on the way to the version that the labels ask for, without a worker Pod under way), label-left (of a
+/// Module that is gone), cordon-left (by a kmm-upgrade that is not at work), deletion-stuck (finalizers) and
+/// worker-pod-left (of a node that is gone). Notes: cordon-foreign. Sorted by severity, code, then object. O(plan).
 [[nodiscard]] std::vector<Finding> examine(const api::Objects& objects, const Recorded& recorded);
 
 }  // namespace kmm::plan

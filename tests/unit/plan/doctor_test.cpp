@@ -39,16 +39,42 @@ TEST_SUITE("plan::unit") {
         objects.modules.push_back(build::module("v2"));
         auto& node = objects.nodes[0];
         build::set_labels(node, "v2", "", "");
-        CHECK(codes_found(objects) == Codes{"not-loaded"});
+        CHECK(codes_found(objects) == Codes{"left-unloaded"});
         CHECK(codes_found(objects, {"", {}, objects.modules[0].full_name()}).empty());
         objects.node_modules_configs.push_back(build::loaded(build::module("v1"), node));
         build::set_labels(node, "v2", "v1", "v1");
-        CHECK(codes_found(objects) == Codes{"not-loaded"});
+        CHECK(codes_found(objects) == Codes{"left-unloaded"});
         build::set_labels(node, "v2", "v2", "v2");
         objects.node_modules_configs[0] = build::loaded(objects.modules[0], node);
         CHECK(codes_found(objects).empty());
         objects.node_modules_configs[0].status.clear();
-        CHECK(codes_found(objects) == Codes{"not-loaded"});
+        CHECK(codes_found(objects) == Codes{"left-unloaded"});
+        // While a worker Pod of KMM's operator is under way, it is not left.
+        auto& pod = objects.pods.emplace_back();
+        pod.meta.name = "loader-x";
+        pod.meta.namespace_ = "drivers";
+        pod.meta.labels = {{std::string(api::k_label_worker_action), "Load"},
+                           {std::string(api::k_label_module_name), "kmm-hello"}};
+        pod.node_name = node.meta.name;
+        for (const auto* phase : {"", "Pending", "Running"}) {
+            CAPTURE(phase);
+            pod.phase = phase;
+            CHECK(codes_found(objects).empty());
+        }
+        for (const auto* phase : {"Failed", "Succeeded"}) {
+            CAPTURE(phase);
+            pod.phase = phase;
+            CHECK(codes_found(objects) == Codes{"left-unloaded"});
+        }
+        pod.phase = "Pending";
+        pod.problems.push_back({"worker", "ImagePullBackOff", "Back-off\npulling image"});
+        CHECK(codes_found(objects) == Codes{"left-unloaded"});
+        CHECK(plan::examine(objects, {}).at(0).diagnostic.message ==
+              "node node-a is labelled for v2 of Module drivers/kmm-hello, which is not loaded there: worker Pod "
+              "loader-x: worker: ImagePullBackOff: Back-off\\npulling image");
+        pod.problems.clear();
+        pod.meta.labels[std::string(api::k_label_module_name)] = "kmm-other";
+        CHECK(codes_found(objects) == Codes{"left-unloaded"});
         node.taints.push_back({"node.kubernetes.io/unschedulable", "", "NoSchedule"});
         CHECK(codes_found(objects).empty());
     }

@@ -268,8 +268,8 @@ Exit run_doctor(const cli::Args& args, cli::Context& context) {
     std::vector<Repair> found;
     plan::Recorded recorded;
     const auto subject = goes_on ? upgrade::describe(*run).subject() : std::string();
+    if (goes_on || (run && upgrade::is_followed(*run))) examine_record(record, *run, found);
     if (goes_on) {
-        examine_record(record, *run, found);
         recorded.cordon_owner = run->cordon_owner();
         for (auto& node : upgrade::cordoned_nodes(*run)) recorded.cordoned.insert(std::move(node));
         recorded.module = subject;

@@ -243,13 +243,14 @@ std::string metric_state(const upgrade::NodeRecord& node) {
 }
 
 /// Whether what the state has of the recipe is there and ready: of this release, or of the one that an abort brought
-/// back. nullopt: it is being removed, or this run ends without it.
+/// back. nullopt: it is being removed, or this run ended before it was begun.
 std::optional<bool> is_state_ready(const upgrade::Run& run, const upgrade::NodeRecord& state) {
     if (state.state == upgrade::k_node_rolled_back)
         return state.from_version.empty() ? std::nullopt : std::optional(true);
     if (upgrade::recipe::is_removal(run)) return std::nullopt;
     if (state.state == upgrade::k_node_done) return true;
-    return run.state == upgrade::k_run_aborted ? std::nullopt : std::optional(false);
+    const bool is_never_begun = run.state == upgrade::k_run_aborted && state.state == upgrade::k_node_pending;
+    return is_never_begun ? std::nullopt : std::optional(false);
 }
 
 std::vector<report::MetricFamily> metrics_of(const std::optional<upgrade::Run>& run, bool is_worked_on) {
@@ -259,8 +260,9 @@ std::vector<report::MetricFamily> metrics_of(const std::optional<upgrade::Run>& 
         const auto words = upgrade::describe(*run);
         const bool has_states = words.member == "state";
         const auto resource = has_states ? words.name : words.subject();
-        // One that was interrupted or killed does not go on by itself either.
-        const bool is_left = !is_worked_on && !upgrade::is_final_run_state(run->state);
+        // One that was interrupted or killed does not go on by itself either, nor does what follows it.
+        const bool is_over = upgrade::is_final_run_state(run->state) && !upgrade::is_followed(*run);
+        const bool is_left = !is_worked_on && !is_over;
         paused.samples[{resource}] = run->paused || is_left ? 1 : 0;
         for (const auto& node : run->nodes) {
             if (const auto driver = has_states ? upgrade::recipe::driver_node_of(node) : std::nullopt) {

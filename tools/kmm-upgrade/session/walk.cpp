@@ -116,7 +116,7 @@ Exit finish(Call& call, drive::Ended ended, const upgrade::Run& run) {
 }
 
 Exit finish_one(Call& call, drive::Ended ended, const upgrade::Run& run) {
-    write_metrics(call.args(), call.context(), run);
+    write_metrics(call.args(), call.context(), run, true);
     const auto& output = call.context().output;
     if (output != "json" && output != "yaml") print_summary(call.context(), run, false);
     return exit_of(call, ended, run);

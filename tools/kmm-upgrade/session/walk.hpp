@@ -62,7 +62,8 @@ struct Launched {
 
 /// Prints the summary of the run and maps how the walk ended to the exit code.
 [[nodiscard]] Exit finish(Call& call, drive::Ended ended, const upgrade::Run& run);
-/// As finish, for a run after which another one follows: where the result is one document, it is that of the last run.
+/// As finish, for a run after which this process goes on with another one: where the result is one document, it is that
+/// of the last run.
 [[nodiscard]] Exit finish_one(Call& call, drive::Ended ended, const upgrade::Run& run);
 
 }  // namespace kmm::tool_upgrade
