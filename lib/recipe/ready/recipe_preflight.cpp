@@ -274,13 +274,11 @@ void add_nodes(rp::Facts& facts, const std::vector<api::Node>& nodes) {
     }
 }
 
-/// Without nodes of another architecture than the one in the kernel's name: they never run it.
+/// Without nodes of another architecture than the one in the kernel's name.
 rp::Facts without_other_architectures(rp::Facts facts, const std::string& kernel) {
-    const std::string wanted = image_architecture(kernel);
     for (auto* nodes : {&facts.kernels, &facts.left_out}) {
         std::erase_if(*nodes, [&](const rp::KernelFacts& one) {
-            const std::string found = image_architecture(one.kernel);
-            return !wanted.empty() && !found.empty() && found != wanted;
+            return never_runs(image_architecture(one.kernel), kernel);
         });
     }
     return facts;
@@ -301,6 +299,11 @@ std::string image_architecture(const std::string& kernel) {
     if (machine == "x86_64" || kernel.ends_with("-amd64")) { return "amd64"; }
     if (machine == "aarch64" || kernel.ends_with("-arm64")) { return "arm64"; }
     return machine;
+}
+
+bool never_runs(const std::string& architecture, const std::string& kernel) {
+    const std::string wanted = image_architecture(kernel);
+    return !wanted.empty() && !architecture.empty() && architecture != wanted;
 }
 
 RecipePreflight::RecipePreflight(const cli::Args& args) : args_(args) {
@@ -358,10 +361,23 @@ bool RecipePreflight::is_chart_file(std::string_view path) const {
                                 [&](const std::string& chart) { return path.starts_with(chart); });
 }
 
-std::vector<std::string> RecipePreflight::asked_kernels() const {
+std::vector<std::string> RecipePreflight::asked_kernels(const std::vector<api::Node>& nodes) const {
+    std::set<std::string> architectures;
+    for (const auto& node : nodes) {
+        architectures.insert(node.architecture.empty() ? image_architecture(node.kernel_version) : node.architecture);
+    }
+    for (const auto* known : {&facts_.kernels, &facts_.left_out}) {
+        for (const auto& one : *known) { architectures.insert(image_architecture(one.kernel)); }
+    }
+    const auto runs_nowhere = [&](const std::string& kernel) {
+        return std::all_of(architectures.begin(), architectures.end(),
+                           [&](const std::string& one) { return never_runs(one, kernel); });
+    };
     std::vector<std::string> kernels;
     for (const auto& one : documents_.validations) {
-        for (auto& kernel : rp::release_kernels(one, facts_)) { kernels.push_back(std::move(kernel)); }
+        auto asked = rp::release_kernels(one, facts_);
+        if (!std::all_of(asked.begin(), asked.end(), runs_nowhere)) { std::erase_if(asked, runs_nowhere); }
+        kernels.insert(kernels.end(), asked.begin(), asked.end());
     }
     return kernels;
 }

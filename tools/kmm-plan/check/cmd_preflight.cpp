@@ -43,27 +43,28 @@ void settle_findings(std::vector<Judged>& verdicts, Reporting& reporting, Diagno
 
 /// Those of --kernel, else those that PreflightValidations ask about, each once.
 std::vector<std::string> chosen_kernels(const cli::Args& args, const Source& source, const RecipePreflight& recipes) {
-    auto kernels = args.all("kernel");
-    if (!kernels.empty()) return kernels;
-    kernels = recipes.asked_kernels();
-    for (const auto& object : source.objects.preflight_validations)
-        if (!object.kernel_version.empty() &&
-            std::find(kernels.begin(), kernels.end(), object.kernel_version) == kernels.end())
-            kernels.push_back(object.kernel_version);
-    if (kernels.empty())
+    auto asked = args.all("kernel");
+    if (asked.empty()) {
+        asked = recipes.asked_kernels(source.objects.nodes);
+        for (const auto& object : source.objects.preflight_validations)
+            if (!object.kernel_version.empty()) asked.push_back(object.kernel_version);
+    }
+    if (asked.empty())
         throw Error(Exit::usage, "missing-option",
                     fmt::format("--kernel KERNEL is missing, and no PreflightValidation{} was read",
                                 source.objects.preflight_validations.empty() ? "" : " with a kernelVersion"))
             .hint("kmm-plan preflight --kernel 6.1.0-60-amd64");
-    for (const auto& kernel : kernels) check_kernel_name(kernel);
+    std::vector<std::string> kernels;
+    for (const auto& kernel : asked) {
+        check_kernel_name(kernel);
+        if (std::find(kernels.begin(), kernels.end(), kernel) == kernels.end()) kernels.push_back(kernel);
+    }
     return kernels;
 }
 
-/// Nodes of another architecture than the one that a kernel names never run it.
 void leave_other_architectures(plan::Surveyed& row) {
-    const auto wanted = recipe::ready::image_architecture(row.kernel);
     std::erase_if(row.pools, [&](const plan::Pool& pool) {
-        return !wanted.empty() && !pool.architecture.empty() && pool.architecture != wanted;
+        return recipe::ready::never_runs(pool.architecture, row.kernel);
     });
 }
 
