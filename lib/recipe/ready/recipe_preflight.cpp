@@ -284,6 +284,11 @@ rp::Facts without_other_architectures(rp::Facts facts, const std::string& kernel
     return facts;
 }
 
+rp::Facts without_left_out(rp::Facts facts) {
+    facts.left_out.clear();
+    return facts;
+}
+
 /// Other faults than that it selects none are those of its rendering.
 bool selects_nodes(const rp::Facts& facts, const rp::SpecialResource& resource) {
     try {
@@ -386,16 +391,16 @@ std::vector<RecipeVerdict> RecipePreflight::judge(const std::vector<std::string>
                                                   const std::map<std::string, const kernel::Interface*>& interfaces,
                                                   const std::vector<api::Node>& nodes, cli::Context& context,
                                                   const std::vector<api::Node>& others) {
-    rp::Facts unchanged, without_taint;
+    rp::Facts unchanged;
     if (facts_.kernels.empty() && facts_.left_out.empty()) {
         add_nodes(facts_, nodes);
         rp::add_release_toolkits(facts_);
-        unchanged = without_taint = facts_;
+        unchanged = facts_;
         unchanged.kernels.clear();
         add_nodes(unchanged, others);
         unchanged.left_out.clear();
-        without_taint.left_out.clear();
     }
+    const rp::Facts without_taint = without_left_out(facts_);
     const bool has_nodes = !facts_.kernels.empty() || !facts_.left_out.empty();
     std::map<std::string, std::vector<decide::DriverContainer>> current;
     const auto render = [&](const std::string& name, const rp::Facts& facts) {
@@ -405,12 +410,15 @@ std::vector<RecipeVerdict> RecipePreflight::judge(const std::vector<std::string>
     const auto order = rp::apply_order(documents_.resources, {});
     for (const auto& kernel : kernels) {
         const rp::Facts here = without_other_architectures(facts_, kernel), next = rp::facts_on(here, kernel);
+        const rp::Facts here_without_taint = without_left_out(here);
         for (const auto& name : order) {
             const auto* resource = rp::find_resource(documents_.resources, name);
             if (resource == nullptr || resource->management != rp::Management::managed) { continue; }
             Rendering one{name, kernel, {}, {}, "", false, false, {}, std::nullopt};
-            const bool is_elsewhere = selects_nodes(unchanged, *resource) && !selects_nodes(without_taint, *resource);
-            one.selects_none = is_elsewhere || (has_nodes && !selects_nodes(here, *resource));
+            // Nodes with a taint count for a resource that selects no others in the whole cluster.
+            const bool has_others = selects_nodes(unchanged, *resource) || selects_nodes(without_taint, *resource);
+            one.selects_none = has_others ? !selects_nodes(here_without_taint, *resource)
+                                          : has_nodes && !selects_nodes(here, *resource);
             if (one.selects_none) {
                 renderings.push_back(std::move(one));
                 continue;
