@@ -34,19 +34,6 @@ std::optional<std::string> stem_of(const std::string& file) {
     return std::nullopt;
 }
 
-/// "5.14.0-427.el9_4.x86_64" of "5.14.0-427.el9_4" and x86_64.
-std::string with_architecture(const std::string& kernel, const std::string& architecture) {
-    if (!kernel_architecture(kernel).empty()) { return kernel; }
-    const std::size_t plus = std::min(kernel.find('+'), kernel.size());
-    return kernel.substr(0, plus) + '.' + architecture + kernel.substr(plus);
-}
-
-std::string without_architecture(const std::string& kernel) {
-    const std::string architecture = kernel_architecture(kernel);
-    const std::string plain = kernel.substr(0, kernel.find('+'));
-    return architecture.empty() ? plain : plain.substr(0, plain.size() - architecture.size() - 1);
-}
-
 /// One image with what is known of its kernels.
 struct KnownImage {
     const ImageKernels* kernels = nullptr;
@@ -312,13 +299,18 @@ private:
         }
     }
 
-    void add(const KnownImage& known, const std::string& image, const std::string& release, const std::string& system) {
-        add_row(known.kernel, known, image, release, system);
-        if (!known.rt_kernel.empty()) { add_row(known.rt_kernel, known, image, release, system); }
+    static std::vector<std::string> kernels_of(const KnownImage& known) {
+        std::vector<std::string> all{known.kernel};
+        if (!known.rt_kernel.empty()) { all.push_back(known.rt_kernel); }
         // The toolkit has the headers of both, and names one of them.
         const bool has_64k = known.architecture == "aarch64" && kernel_flavour(known.kernel) == "std" &&
                              !known.os_version.empty() && !known.os_version.starts_with("8");
-        if (has_64k) { add_row(known.kernel + "+64k", known, image, release, system); }
+        if (has_64k) { all.push_back(known.kernel + "+64k"); }
+        return all;
+    }
+
+    void add(const KnownImage& known, const std::string& image, const std::string& release, const std::string& system) {
+        for (const auto& kernel : kernels_of(known)) { add_row(kernel, known, image, release, system); }
     }
 
     void add_row(const std::string& kernel, const KnownImage& known, const std::string& image,
@@ -465,13 +457,19 @@ private:
         }
     }
 
-    /// The kernel of the toolkit that the stream has for the node's system; "" not known.
+    /// The kernel of the node's kind, by architecture and flavour, of the toolkit that the stream has for its system;
+    /// "" not known.
     std::string kernel_of_system(const SeenNode& node) const {
         for (const auto& tag : inputs_.tags) {
             if (!has_word(node.os_image, tag.tag)) { continue; }
             const std::string text = digest_text(tag.image);
             const auto found = known_.find(text.substr(std::min<std::size_t>(1, text.size())));
-            if (found != known_.end() && !found->second.empty()) { return found->second.front().kernel; }
+            if (found == known_.end()) { continue; }
+            for (const auto& known : found->second) {
+                for (const auto& kernel : kernels_of(known)) {
+                    if (is_of_one_kind(kernel, node.kernel)) { return kernel; }
+                }
+            }
         }
         return {};
     }
