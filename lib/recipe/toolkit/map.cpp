@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <optional>
 #include <set>
 
@@ -156,15 +157,16 @@ private:
         return found == payload.toolkits.end() ? payload.toolkits.front() : *found;
     }
 
-    /// What the image is called; "" and a fault if nobody says it.
-    std::string image_of(const ImageKernels& image) {
+    /// What releases and tags call the image, else one name of it; none and a fault if nobody says it.
+    std::vector<std::string> images_of(const ImageKernels& image) {
         if (const auto given = options_.images.find(image.place.file); given != options_.images.end()) {
-            return given->second;
+            return {given->second};
         }
         if (!image.images.empty()) {
-            const auto listed = std::find_if(image.images.begin(), image.images.end(),
-                                             [&](const std::string& one) { return asked_.contains(digest_text(one)); });
-            return listed == image.images.end() ? image.images.front() : *listed;
+            std::vector<std::string> listed;
+            std::copy_if(image.images.begin(), image.images.end(), std::back_inserter(listed),
+                         [&](const std::string& one) { return asked_.contains(digest_text(one)); });
+            return listed.empty() ? std::vector{image.images.front()} : listed;
         }
         std::set<std::string> candidates;
         std::vector<std::string> versions;
@@ -173,7 +175,7 @@ private:
             candidates.insert(listed_for(payloads_[index], image).image);
             versions.push_back(payloads_[index].version);
         }
-        if (candidates.size() == 1) { return *candidates.begin(); }
+        if (candidates.size() == 1) { return {*candidates.begin()}; }
         const std::string what = candidates.empty()
                                      ? "nothing says which image it is of"
                                      : fmt::format("releases {} are in one directory: which image is it of?",
@@ -185,8 +187,10 @@ private:
 
     void link_toolkit(const ImageKernels& image) {
         if (!is_kernel_release(image.kernel)) { return; }  // a fault already
-        const std::string name = image_of(image);
-        if (name.empty()) { return; }
+        for (const auto& name : images_of(image)) { link_to(name, image); }
+    }
+
+    void link_to(const std::string& name, const ImageKernels& image) {
         const auto reference = pinned(name, image.place);
         const auto made = reference ? known_image(image, "") : std::nullopt;
         if (!made) { return; }

@@ -199,6 +199,14 @@ TEST_CASE("podman inspect names an image by all its digests") {
     CHECK(files.faults.empty());
     REQUIRE(map.rows.size() == 1);
     CHECK(map.rows[0].toolkits.at(0).image == "q.test/dtk@" + digest('a'));
+    // A release for one architecture lists the image itself, another one the index that has it.
+    files.files.emplace_back("single/references", references("4.17.4", 'b'));
+    const auto both = files.map();
+    CHECK(files.faults.empty());
+    REQUIRE(both.rows.size() == 1);
+    CHECK(both.rows[0].releases == std::vector<std::string>{"4.17.3", "4.17.4"});
+    REQUIRE(both.rows[0].toolkits.size() == 2);
+    CHECK(both.rows[0].toolkits[0].image == "q.test/dtk@" + digest('b'));
 }
 
 TEST_CASE("a realtime kernel that is written without its ending is one") {
