@@ -229,9 +229,9 @@ cli::Verb dtk_map_verb() {
         "the newest is printed; -o json has all. Two kernels in one release are an error.\n\n"
         "Reads any number of: image-references and release-metadata of a release image, oc adm release info -o "
         "json, driver-toolkit-release.json of a toolkit image, configurations of images (as stored, of oc image "
-        "info -o json, of skopeo inspect), ImageStream driver-toolkit and Nodes. driver-toolkit-release.json and "
-        "a stored configuration do not name their image: they belong to the toolkit of the release in the same "
-        "directory or the nearest one above, or to that of --image.";
+        "info -o json, of skopeo, podman or docker inspect; lists of them), ImageStream driver-toolkit and Nodes. "
+        "driver-toolkit-release.json and a stored configuration do not name their image: they belong to the toolkit "
+        "of the release in the same directory or the nearest one above, or to that of --image.";
     verb.examples = {
         {"oc adm release info 4.17.4 -o json | kmm-plan dtk-map - dtk-info.json",
          "a release, and oc image info -o json of its toolkit"},
