@@ -179,7 +179,7 @@ cli::Verb preflight_verb() {
         "render recipe takes. A driver container is ready for a kernel if its image for that kernel exists; else if "
         "the modules of its current image fit the kernel by every symbol version (--kernel-devel); else if it has a "
         "build whose source is known. Otherwise the kernel has to wait. A PreflightValidation of the operator "
-        "names a release, whose kernel is taken from the facts.\n\n"
+        "names a release, whose kernels are taken from the facts.\n\n"
         "The result upgradeable is true if every driver is ready; MODULE, -n or -l leave it out, and failures that "
         "--baseline knows stay failures, marked as known: they alone are not exit code 10. --status "
         "clusteroperator[/NAME] or operatorcondition[/NAMESPACE]/NAME prints it as a condition to apply. Each "
