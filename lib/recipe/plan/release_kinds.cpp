@@ -3,6 +3,7 @@
 #include "recipe/plan/release_kinds.hpp"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 
 #include <fmt/format.h>
@@ -155,12 +156,28 @@ Value written_watch(const Watch& watch) {
 }
 
 /// The operator runs on a node of the cluster; it knows two architectures.
-void add_operator_architecture(Release& release, const Facts& facts) {
+std::string operator_architecture(const Facts& facts) {
     const bool is_arm = std::any_of(facts.kernels.begin(), facts.kernels.end(), [](const KernelFacts& one) {
         return one.kernel.find("aarch64") != std::string::npos;
     });
-    const std::string architecture = is_arm ? "aarch64" : "x86_64";
-    if (release.kernel.find(architecture) != std::string::npos) { return; }
+    return is_arm ? "aarch64" : "x86_64";
+}
+
+bool names_architecture(const std::string& kernel) {
+    constexpr std::array<std::string_view, 4> k_known{"x86_64", "aarch64", "ppc64le", "s390x"};
+    return std::any_of(k_known.begin(), k_known.end(),
+                       [&](std::string_view one) { return kernel.find(one) != std::string::npos; });
+}
+
+/// Of a release for several architectures the operator takes what its own node would run.
+void put_first(std::vector<Release>& releases, const std::string& architecture) {
+    std::stable_partition(releases.begin(), releases.end(), [&](const Release& one) {
+        return !names_architecture(one.kernel) || one.kernel.find(architecture) != std::string::npos;
+    });
+}
+
+void add_architecture(Release& release, const std::string& architecture) {
+    if (names_architecture(release.kernel)) { return; }
     release.kernel += '.' + architecture;
     release.rt_kernel += '.' + architecture;
 }
@@ -312,6 +329,7 @@ std::vector<Release> watched_releases(const SpecialResourceModule& module, std::
                                       const Facts& facts, bool operator_only) {
     std::vector<Release> made;
     bool any_object = false;
+    const std::string architecture = operator_architecture(facts);
     for (const auto& watch : module.watches) {
         for (const auto& document : objects) {
             const Node& object = document.root;
@@ -326,14 +344,18 @@ std::vector<Release> watched_releases(const SpecialResourceModule& module, std::
             for (const auto& text : json_path_texts(object, watch.path)) {
                 auto found = releases_named(facts, text);
                 if (found.empty()) { throw unknown_release(text, watch.origin); }
-                if (operator_only) { found.resize(1); }
+                if (operator_only) {
+                    put_first(found, architecture);
+                    found.resize(1);
+                }
                 made.insert(made.end(), found.begin(), found.end());
             }
         }
     }
     if (!any_object) { made = facts.releases; }
     if (operator_only) {
-        for (auto& release : made) { add_operator_architecture(release, facts); }
+        put_first(made, architecture);
+        for (auto& release : made) { add_architecture(release, architecture); }
     }
     // The toolkit of a release for several architectures is one image; the operator knows it by that alone.
     const auto key_of = [&](const Release& one) {

@@ -8,7 +8,6 @@
 
 #include <fmt/format.h>
 
-#include "base/text.hpp"
 #include "recipe/chart/render.hpp"
 #include "recipe/plan/expand.hpp"
 #include "recipe/plan/manifest_parts.hpp"
@@ -19,7 +18,6 @@
 #include "recipe/plan/states.hpp"
 #include "recipe/plan/value_path.hpp"
 #include "recipe/plan/values.hpp"
-#include "recipe/template/yaml.hpp"
 
 namespace kmm::recipe::plan {
 
@@ -28,6 +26,10 @@ using tmpl::Map;
 using tmpl::Value;
 
 namespace {
+
+std::string copies_differ(const Value& object, const std::string& kernel, const std::string& other) {
+    return fmt::format("{}: the copies for kernels {} and {} have one name and differ", shown(object), kernel, other);
+}
 
 /// An object as it came out of one run for one kernel.
 struct Made {
@@ -138,7 +140,8 @@ private:
     };
     ResourceChart chart_;
     ObjectContext context_;
-    std::map<std::string, std::size_t> applied_;  ///< identity -> index of what was made for this resource
+    /// identity -> index of what was made for this resource, and the kernel that it was made for
+    std::map<std::string, std::pair<std::size_t, std::string>> applied_;
     std::map<std::string, std::string> renamed_;  ///< label app that a copy had -> whose copy
     std::set<std::string> hooks_done_;
     bool definitions_done_ = false;
@@ -175,14 +178,6 @@ private:
                  fmt::format("{}: spec.set is expanded for each kernel; the operator takes {} for all", resource_.name,
                              kernels_.last),
                  resource_.place("spec.set"), "--compat sro keeps what the operator does", Severity::note);
-        }
-    }
-
-    static void join_templates(chart::Chart& chart, const chart::Chart& others) {
-        for (const auto& file : others.templates) {
-            const bool has = std::any_of(chart.templates.begin(), chart.templates.end(),
-                                         [&](const chart::File& one) { return one.name == file.name; });
-            if (!has) { chart.templates.push_back(file); }
         }
     }
 
@@ -223,13 +218,18 @@ private:
         const std::string key = identity(object);
         const auto known = applied_.find(key);
         if (known != applied_.end() && !options_.operator_only) {
-            const RecipeObject& before = out_.objects[known->second];
+            const RecipeObject& before = out_.objects[known->second.first];
             if (tmpl::deep_equal(before.object, object)) { return; }
+            const bool is_copy = before.origin == origin && known->second.second != context_.kernel;
             warn("recipe-overwrite",
-                 fmt::format("{} replaces the one of {}, which differs", shown(object), before.state), origin,
-                 "give one of them another name");
+                 is_copy ? copies_differ(object, known->second.second, context_.kernel)
+                         : fmt::format("{} replaces the one of {}, which differs", shown(object), before.state),
+                 origin,
+                 is_copy ? "annotate it with specialresource.openshift.io/kernel-affine: \"true\", or put "
+                           ".Values.kernelFullVersion into its name"
+                         : "give one of them another name");
         }
-        applied_[key] = out_.objects.size();
+        applied_[key] = {out_.objects.size(), context_.kernel};
         out_.objects.push_back({resource_.name, state, kernel, std::move(object), origin});
     }
 
@@ -444,8 +444,7 @@ private:
                     put(state.name, "", std::move(made.object), made.origin);
                 } else if (!tmpl::deep_equal(known->second.first, made.object)) {
                     throw Error(Exit::data, "recipe-duplicate",
-                                fmt::format("{}: the copies for kernels {} and {} have one name and differ",
-                                            shown(made.object), known->second.second, kernel.kernel))
+                                copies_differ(made.object, known->second.second, kernel.kernel))
                         .at(made.origin)
                         .hint(
                             "annotate it with specialresource.openshift.io/kernel-affine: \"true\", or move it to "

@@ -54,6 +54,14 @@ std::vector<RecipeState> recipe_states(recipe::chart::Chart chart) {
     return made;
 }
 
+void join_templates(recipe::chart::Chart& chart, const recipe::chart::Chart& others) {
+    for (const auto& file : others.templates) {
+        const bool has = std::any_of(chart.templates.begin(), chart.templates.end(),
+                                     [&](const recipe::chart::File& one) { return one.name == file.name; });
+        if (!has) { chart.templates.push_back(file); }
+    }
+}
+
 std::string defining_file(const recipe::chart::Chart& chart, std::string_view defined) {
     const std::string quoted = fmt::format("define \"{}\"", defined);
     for (const auto& file : chart.templates) {

@@ -25,6 +25,9 @@ struct RecipeState {
 /// The states of a chart in order of their paths, then all other templates as one.
 [[nodiscard]] std::vector<RecipeState> recipe_states(recipe::chart::Chart chart);
 
+/// Adds the templates of `others` whose names `chart` does not have.
+void join_templates(recipe::chart::Chart& chart, const recipe::chart::Chart& others);
+
 /// The file of templates/ that defines a template of that name: "templates/0000-build.yaml"; "" if none does.
 [[nodiscard]] std::string defining_file(const recipe::chart::Chart& chart, std::string_view defined);
 

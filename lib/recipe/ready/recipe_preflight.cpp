@@ -274,15 +274,18 @@ void add_nodes(rp::Facts& facts, const std::vector<api::Node>& nodes) {
     }
 }
 
-/// Without nodes of another architecture than the one in the kernel's name: they never run it.
+/// Without nodes of another architecture than the one in the kernel's name.
 rp::Facts without_other_architectures(rp::Facts facts, const std::string& kernel) {
-    const std::string wanted = image_architecture(kernel);
     for (auto* nodes : {&facts.kernels, &facts.left_out}) {
         std::erase_if(*nodes, [&](const rp::KernelFacts& one) {
-            const std::string found = image_architecture(one.kernel);
-            return !wanted.empty() && !found.empty() && found != wanted;
+            return never_runs(image_architecture(one.kernel), kernel);
         });
     }
+    return facts;
+}
+
+rp::Facts without_left_out(rp::Facts facts) {
+    facts.left_out.clear();
     return facts;
 }
 
@@ -301,6 +304,11 @@ std::string image_architecture(const std::string& kernel) {
     if (machine == "x86_64" || kernel.ends_with("-amd64")) { return "amd64"; }
     if (machine == "aarch64" || kernel.ends_with("-arm64")) { return "arm64"; }
     return machine;
+}
+
+bool never_runs(const std::string& architecture, const std::string& kernel) {
+    const std::string wanted = image_architecture(kernel);
+    return !wanted.empty() && !architecture.empty() && architecture != wanted;
 }
 
 RecipePreflight::RecipePreflight(const cli::Args& args) : args_(args) {
@@ -358,10 +366,23 @@ bool RecipePreflight::is_chart_file(std::string_view path) const {
                                 [&](const std::string& chart) { return path.starts_with(chart); });
 }
 
-std::vector<std::string> RecipePreflight::asked_kernels() const {
+std::vector<std::string> RecipePreflight::asked_kernels(const std::vector<api::Node>& nodes) const {
+    std::set<std::string> architectures;
+    for (const auto& node : nodes) {
+        architectures.insert(node.architecture.empty() ? image_architecture(node.kernel_version) : node.architecture);
+    }
+    for (const auto* known : {&facts_.kernels, &facts_.left_out}) {
+        for (const auto& one : *known) { architectures.insert(image_architecture(one.kernel)); }
+    }
+    const auto runs_nowhere = [&](const std::string& kernel) {
+        return std::all_of(architectures.begin(), architectures.end(),
+                           [&](const std::string& one) { return never_runs(one, kernel); });
+    };
     std::vector<std::string> kernels;
     for (const auto& one : documents_.validations) {
-        for (auto& kernel : rp::release_kernels(one, facts_)) { kernels.push_back(std::move(kernel)); }
+        auto asked = rp::release_kernels(one, facts_);
+        if (!std::all_of(asked.begin(), asked.end(), runs_nowhere)) { std::erase_if(asked, runs_nowhere); }
+        kernels.insert(kernels.end(), asked.begin(), asked.end());
     }
     return kernels;
 }
@@ -370,16 +391,16 @@ std::vector<RecipeVerdict> RecipePreflight::judge(const std::vector<std::string>
                                                   const std::map<std::string, const kernel::Interface*>& interfaces,
                                                   const std::vector<api::Node>& nodes, cli::Context& context,
                                                   const std::vector<api::Node>& others) {
-    rp::Facts unchanged, without_taint;
+    rp::Facts unchanged;
     if (facts_.kernels.empty() && facts_.left_out.empty()) {
         add_nodes(facts_, nodes);
         rp::add_release_toolkits(facts_);
-        unchanged = without_taint = facts_;
+        unchanged = facts_;
         unchanged.kernels.clear();
         add_nodes(unchanged, others);
         unchanged.left_out.clear();
-        without_taint.left_out.clear();
     }
+    const rp::Facts without_taint = without_left_out(facts_);
     const bool has_nodes = !facts_.kernels.empty() || !facts_.left_out.empty();
     std::map<std::string, std::vector<decide::DriverContainer>> current;
     const auto render = [&](const std::string& name, const rp::Facts& facts) {
@@ -389,12 +410,15 @@ std::vector<RecipeVerdict> RecipePreflight::judge(const std::vector<std::string>
     const auto order = rp::apply_order(documents_.resources, {});
     for (const auto& kernel : kernels) {
         const rp::Facts here = without_other_architectures(facts_, kernel), next = rp::facts_on(here, kernel);
+        const rp::Facts here_without_taint = without_left_out(here);
         for (const auto& name : order) {
             const auto* resource = rp::find_resource(documents_.resources, name);
             if (resource == nullptr || resource->management != rp::Management::managed) { continue; }
             Rendering one{name, kernel, {}, {}, "", false, false, {}, std::nullopt};
-            const bool is_elsewhere = selects_nodes(unchanged, *resource) && !selects_nodes(without_taint, *resource);
-            one.selects_none = is_elsewhere || (has_nodes && !selects_nodes(here, *resource));
+            // Nodes with a taint count for a resource that selects no others in the whole cluster.
+            const bool has_others = selects_nodes(unchanged, *resource) || selects_nodes(without_taint, *resource);
+            one.selects_none = has_others ? !selects_nodes(here_without_taint, *resource)
+                                          : has_nodes && !selects_nodes(here, *resource);
             if (one.selects_none) {
                 renderings.push_back(std::move(one));
                 continue;

@@ -43,9 +43,10 @@ public:
     [[nodiscard]] bool any() const noexcept { return !documents_.resources.empty(); }
     /// Whether a file at this path below a directory of -f is part of a chart.
     [[nodiscard]] bool is_chart_file(std::string_view path) const;
-    /// Kernels of the releases that PreflightValidations of the operator name. Errors: data "unknown-fact" for a
+    /// Kernels of the releases that PreflightValidations of the operator name: of the architectures that `nodes`, or
+    /// those of the facts, have; all kernels of a release that has none of these. Errors: data "unknown-fact" for a
     /// release that the facts do not list.
-    [[nodiscard]] std::vector<std::string> asked_kernels() const;
+    [[nodiscard]] std::vector<std::string> asked_kernels(const std::vector<api::Node>& nodes) const;
 
     /// After it, what is known is complete: SpecialResources of a live cluster that -f does not have, and its facts,
     /// under those of --facts and --fact. nullptr: there is none. Errors: usage "missing-option" for options of recipes
@@ -68,5 +69,9 @@ private:
 
 /// The architecture of a kernel's machines as images name it, by its release; "" if the release does not say it.
 [[nodiscard]] std::string image_architecture(const std::string& kernel);
+
+/// Whether machines of `architecture`, as images name it, never run `kernel`, whose release names another one. False
+/// where either is not known.
+[[nodiscard]] bool never_runs(const std::string& architecture, const std::string& kernel);
 
 }  // namespace kmm::recipe::ready

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <optional>
 #include <set>
 
@@ -32,19 +33,6 @@ std::optional<std::string> stem_of(const std::string& file) {
         if (const std::size_t at = name.find(known); at != std::string::npos) { return name.substr(0, at); }
     }
     return std::nullopt;
-}
-
-/// "5.14.0-427.el9_4.x86_64" of "5.14.0-427.el9_4" and x86_64.
-std::string with_architecture(const std::string& kernel, const std::string& architecture) {
-    if (!kernel_architecture(kernel).empty()) { return kernel; }
-    const std::size_t plus = std::min(kernel.find('+'), kernel.size());
-    return kernel.substr(0, plus) + '.' + architecture + kernel.substr(plus);
-}
-
-std::string without_architecture(const std::string& kernel) {
-    const std::string architecture = kernel_architecture(kernel);
-    const std::string plain = kernel.substr(0, kernel.find('+'));
-    return architecture.empty() ? plain : plain.substr(0, plain.size() - architecture.size() - 1);
 }
 
 /// One image with what is known of its kernels.
@@ -169,15 +157,16 @@ private:
         return found == payload.toolkits.end() ? payload.toolkits.front() : *found;
     }
 
-    /// What the image is called; "" and a fault if nobody says it.
-    std::string image_of(const ImageKernels& image) {
+    /// What releases and tags call the image, else one name of it; none and a fault if nobody says it.
+    std::vector<std::string> images_of(const ImageKernels& image) {
         if (const auto given = options_.images.find(image.place.file); given != options_.images.end()) {
-            return given->second;
+            return {given->second};
         }
         if (!image.images.empty()) {
-            const auto listed = std::find_if(image.images.begin(), image.images.end(),
-                                             [&](const std::string& one) { return asked_.contains(digest_text(one)); });
-            return listed == image.images.end() ? image.images.front() : *listed;
+            std::vector<std::string> listed;
+            std::copy_if(image.images.begin(), image.images.end(), std::back_inserter(listed),
+                         [&](const std::string& one) { return asked_.contains(digest_text(one)); });
+            return listed.empty() ? std::vector{image.images.front()} : listed;
         }
         std::set<std::string> candidates;
         std::vector<std::string> versions;
@@ -186,7 +175,7 @@ private:
             candidates.insert(listed_for(payloads_[index], image).image);
             versions.push_back(payloads_[index].version);
         }
-        if (candidates.size() == 1) { return *candidates.begin(); }
+        if (candidates.size() == 1) { return {*candidates.begin()}; }
         const std::string what = candidates.empty()
                                      ? "nothing says which image it is of"
                                      : fmt::format("releases {} are in one directory: which image is it of?",
@@ -198,8 +187,10 @@ private:
 
     void link_toolkit(const ImageKernels& image) {
         if (!is_kernel_release(image.kernel)) { return; }  // a fault already
-        const std::string name = image_of(image);
-        if (name.empty()) { return; }
+        for (const auto& name : images_of(image)) { link_to(name, image); }
+    }
+
+    void link_to(const std::string& name, const ImageKernels& image) {
         const auto reference = pinned(name, image.place);
         const auto made = reference ? known_image(image, "") : std::nullopt;
         if (!made) { return; }
@@ -312,13 +303,18 @@ private:
         }
     }
 
-    void add(const KnownImage& known, const std::string& image, const std::string& release, const std::string& system) {
-        add_row(known.kernel, known, image, release, system);
-        if (!known.rt_kernel.empty()) { add_row(known.rt_kernel, known, image, release, system); }
+    static std::vector<std::string> kernels_of(const KnownImage& known) {
+        std::vector<std::string> all{known.kernel};
+        if (!known.rt_kernel.empty()) { all.push_back(known.rt_kernel); }
         // The toolkit has the headers of both, and names one of them.
         const bool has_64k = known.architecture == "aarch64" && kernel_flavour(known.kernel) == "std" &&
                              !known.os_version.empty() && !known.os_version.starts_with("8");
-        if (has_64k) { add_row(known.kernel + "+64k", known, image, release, system); }
+        if (has_64k) { all.push_back(known.kernel + "+64k"); }
+        return all;
+    }
+
+    void add(const KnownImage& known, const std::string& image, const std::string& release, const std::string& system) {
+        for (const auto& kernel : kernels_of(known)) { add_row(kernel, known, image, release, system); }
     }
 
     void add_row(const std::string& kernel, const KnownImage& known, const std::string& image,
@@ -465,13 +461,19 @@ private:
         }
     }
 
-    /// The kernel of the toolkit that the stream has for the node's system; "" not known.
+    /// The kernel of the node's kind, by architecture and flavour, of the toolkit that the stream has for its system;
+    /// "" not known.
     std::string kernel_of_system(const SeenNode& node) const {
         for (const auto& tag : inputs_.tags) {
             if (!has_word(node.os_image, tag.tag)) { continue; }
             const std::string text = digest_text(tag.image);
             const auto found = known_.find(text.substr(std::min<std::size_t>(1, text.size())));
-            if (found != known_.end() && !found->second.empty()) { return found->second.front().kernel; }
+            if (found == known_.end()) { continue; }
+            for (const auto& known : found->second) {
+                for (const auto& kernel : kernels_of(known)) {
+                    if (is_of_one_kind(kernel, node.kernel)) { return kernel; }
+                }
+            }
         }
         return {};
     }

@@ -51,6 +51,22 @@ std::string_view kernel_flavour(std::string_view kernel) {
     return "std";
 }
 
+bool is_of_one_kind(std::string_view left, std::string_view right) {
+    return kernel_architecture(left) == kernel_architecture(right) && kernel_flavour(left) == kernel_flavour(right);
+}
+
+std::string with_architecture(const std::string& kernel, const std::string& architecture) {
+    if (!kernel_architecture(kernel).empty()) { return kernel; }
+    const std::size_t plus = std::min(kernel.find('+'), kernel.size());
+    return kernel.substr(0, plus) + '.' + architecture + kernel.substr(plus);
+}
+
+std::string without_architecture(const std::string& kernel) {
+    const std::string architecture = kernel_architecture(kernel);
+    const std::string plain = kernel.substr(0, kernel.find('+'));
+    return architecture.empty() ? plain : plain.substr(0, plain.size() - architecture.size() - 1);
+}
+
 bool version_before(std::string_view left, std::string_view right) {
     const auto base_of = [](std::string_view text) { return text.substr(0, text.find('-')); };
     if (const int order = base::compare_natural(base_of(left), base_of(right)); order != 0) { return order < 0; }

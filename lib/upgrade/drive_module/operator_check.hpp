@@ -12,8 +12,8 @@
 namespace kmm::drive {
 
 /// Errors, all checks_failed: those of resolve_entry and dead_labels (unless the labels are to be repaired),
-/// "unversioned-loaded", the guards of plan/guard.hpp, and "cordon-unloads" when the node is to be drained and the
-/// Module does not tolerate a cordon, for which KMM would unload it (facts: KMM 8.3).
+/// "unversioned-loaded", the guards of plan/fleet/guard.hpp, and "cordon-unloads" when the node is to be drained and
+/// the Module does not tolerate a cordon, for which KMM would unload it (facts: KMM 8.3).
 void require_operable(const api::Objects& objects, const api::Module& module, const OperatorView& view,
                       const upgrade::Options& options, const std::string& to);
 

@@ -43,27 +43,28 @@ void settle_findings(std::vector<Judged>& verdicts, Reporting& reporting, Diagno
 
 /// Those of --kernel, else those that PreflightValidations ask about, each once.
 std::vector<std::string> chosen_kernels(const cli::Args& args, const Source& source, const RecipePreflight& recipes) {
-    auto kernels = args.all("kernel");
-    if (!kernels.empty()) return kernels;
-    kernels = recipes.asked_kernels();
-    for (const auto& object : source.objects.preflight_validations)
-        if (!object.kernel_version.empty() &&
-            std::find(kernels.begin(), kernels.end(), object.kernel_version) == kernels.end())
-            kernels.push_back(object.kernel_version);
-    if (kernels.empty())
+    auto asked = args.all("kernel");
+    if (asked.empty()) {
+        asked = recipes.asked_kernels(source.objects.nodes);
+        for (const auto& object : source.objects.preflight_validations)
+            if (!object.kernel_version.empty()) asked.push_back(object.kernel_version);
+    }
+    if (asked.empty())
         throw Error(Exit::usage, "missing-option",
                     fmt::format("--kernel KERNEL is missing, and no PreflightValidation{} was read",
                                 source.objects.preflight_validations.empty() ? "" : " with a kernelVersion"))
             .hint("kmm-plan preflight --kernel 6.1.0-60-amd64");
-    for (const auto& kernel : kernels) check_kernel_name(kernel);
+    std::vector<std::string> kernels;
+    for (const auto& kernel : asked) {
+        check_kernel_name(kernel);
+        if (std::find(kernels.begin(), kernels.end(), kernel) == kernels.end()) kernels.push_back(kernel);
+    }
     return kernels;
 }
 
-/// Nodes of another architecture than the one that a kernel names never run it.
 void leave_other_architectures(plan::Surveyed& row) {
-    const auto wanted = recipe::ready::image_architecture(row.kernel);
     std::erase_if(row.pools, [&](const plan::Pool& pool) {
-        return !wanted.empty() && !pool.architecture.empty() && pool.architecture != wanted;
+        return recipe::ready::never_runs(pool.architecture, row.kernel);
     });
 }
 
@@ -178,7 +179,7 @@ cli::Verb preflight_verb() {
         "render recipe takes. A driver container is ready for a kernel if its image for that kernel exists; else if "
         "the modules of its current image fit the kernel by every symbol version (--kernel-devel); else if it has a "
         "build whose source is known. Otherwise the kernel has to wait. A PreflightValidation of the operator "
-        "names a release, whose kernel is taken from the facts.\n\n"
+        "names a release, whose kernels are taken from the facts.\n\n"
         "The result upgradeable is true if every driver is ready; MODULE, -n or -l leave it out, and failures that "
         "--baseline knows stay failures, marked as known: they alone are not exit code 10. --status "
         "clusteroperator[/NAME] or operatorcondition[/NAMESPACE]/NAME prints it as a condition to apply. Each "

@@ -90,7 +90,8 @@ toolkit::MapOptions map_options(const cli::Args& args) {
     return options;
 }
 
-/// Files of --image as they were read: "./dtk.json" is "dtk.json". One that has no kernels would have no effect.
+/// Files of --image as they were read, each spelling of them: "./dtk.json" is "dtk.json". One that has no kernels would
+/// have no effect.
 void link_images(toolkit::MapOptions& options, const toolkit::Inputs& inputs) {
     std::map<std::string, std::string> linked;
     for (const auto& [file, image] : options.images) {
@@ -99,10 +100,13 @@ void link_images(toolkit::MapOptions& options, const toolkit::Inputs& inputs) {
         for (const auto& one : inputs.images) {
             if (!one.is_system) { known.push_back(one.place.file); }
         }
-        const auto found = std::find_if(known.begin(), known.end(), [&](const std::string& one) {
-            return fs::path(one).lexically_normal() == wanted;
-        });
-        if (found == known.end()) {
+        bool any = false;
+        for (const auto& one : known) {
+            if (fs::path(one).lexically_normal() != wanted) { continue; }
+            linked[one] = image;
+            any = true;
+        }
+        if (!any) {
             const auto near = base::nearest(file, known);
             throw Error(Exit::usage, "bad-value",
                         fmt::format("--image {}={}: no file of this name has kernels of a toolkit", base::escape(file),
@@ -111,7 +115,6 @@ void link_images(toolkit::MapOptions& options, const toolkit::Inputs& inputs) {
                       : known.empty() ? "give its driver-toolkit-release.json, too"
                                       : "found: " + base::join(known, ", "));
         }
-        linked[*found] = image;
     }
     options.images = std::move(linked);
 }
@@ -226,9 +229,9 @@ cli::Verb dtk_map_verb() {
         "the newest is printed; -o json has all. Two kernels in one release are an error.\n\n"
         "Reads any number of: image-references and release-metadata of a release image, oc adm release info -o "
         "json, driver-toolkit-release.json of a toolkit image, configurations of images (as stored, of oc image "
-        "info -o json, of skopeo inspect), ImageStream driver-toolkit and Nodes. driver-toolkit-release.json and "
-        "a stored configuration do not name their image: they belong to the toolkit of the release in the same "
-        "directory or the nearest one above, or to that of --image.";
+        "info -o json, of skopeo, podman or docker inspect; lists of them), ImageStream driver-toolkit and Nodes. "
+        "driver-toolkit-release.json and a stored configuration do not name their image: they belong to the toolkit "
+        "of the release in the same directory or the nearest one above, or to that of --image.";
     verb.examples = {
         {"oc adm release info 4.17.4 -o json | kmm-plan dtk-map - dtk-info.json",
          "a release, and oc image info -o json of its toolkit"},

@@ -72,7 +72,7 @@ std::optional<Diagnostic> other_architecture(const upgrade::Run& run) {
     const auto named = recipe::ready::image_architecture(run.to_version);
     std::vector<std::string> others;
     for (const auto& node : run.nodes)
-        if (!named.empty() && !node.architecture.empty() && node.architecture != named)
+        if (recipe::ready::never_runs(node.architecture, run.to_version))
             others.push_back(fmt::format("{} ({})", node.name, base::escape(node.architecture)));
     if (others.empty()) return std::nullopt;
     Diagnostic finding;

@@ -22,14 +22,12 @@ std::vector<std::string> newcomers_of_kernel(cluster::ClusterStore& store, const
     const auto snapshot = store.read();
     if (has_errors(snapshot.diagnostics)) throw Error::from_diagnostics(snapshot.diagnostics);
     const auto left_out = left_out_names(run);
-    const auto architecture = recipe::ready::image_architecture(run.to_version);
     std::vector<std::string> names;
     for (const auto& node : snapshot.objects.nodes) {
         const auto& name = node.meta.name;
         const bool was_there = run.find(name) != nullptr ||
                                std::find(left_out.begin(), left_out.end(), name) != left_out.end();
-        const bool is_other = !architecture.empty() && !node.architecture.empty() && node.architecture != architecture;
-        if (is_other || !drive::runs_linux(node)) continue;
+        if (recipe::ready::never_runs(node.architecture, run.to_version) || !drive::runs_linux(node)) continue;
         if (!was_there && node.kernel_version != run.to_version) names.push_back(name);
     }
     return names;

@@ -85,6 +85,39 @@ TEST_CASE("the operator gives a kernel without an architecture its own") {
     CHECK(has(module_text(print, false), "v: 5.14.0-427.40.1.el9_4 5.14.0-1.rt"));
 }
 
+TEST_CASE("of a release for several architectures the operator takes its own, whichever is first") {
+    Diagnostics faults;
+    const auto documents = value::read_yaml(k_module, "srm.yaml", faults);
+    const auto module = recipe::plan::decode_special_resource_module(documents.front(), faults);
+    auto objects = value::read_yaml(k_cluster, "cluster.yaml", faults);
+    REQUIRE_FALSE(has_errors(faults));
+    recipe::plan::Facts facts;
+    for (const std::string version : {"22", "11"}) {
+        for (const std::string architecture : {"aarch64", "x86_64"}) {
+            facts.releases.push_back({"rel@sha256:" + version, "4.17." + version, "dtk@sha256:" + version,
+                                      "5.14.0-" + version + ".el9_4." + architecture, "", "9.4"});
+        }
+    }
+    const auto kernels = [&] {
+        std::vector<std::string> made;
+        for (const auto& one : recipe::plan::watched_releases(module, objects, facts, true)) {
+            made.push_back(one.kernel);
+        }
+        return made;
+    };
+    using Texts = std::vector<std::string>;
+    for (const bool watched : {true, false}) {
+        if (!watched) { objects.clear(); }
+        facts.kernels.clear();
+        CHECK(kernels() == Texts{"5.14.0-11.el9_4.x86_64", "5.14.0-22.el9_4.x86_64"});
+        facts.kernels.push_back({"5.14.0-1.el9_4.aarch64", "", {}, std::nullopt});
+        CHECK(kernels() == Texts{"5.14.0-11.el9_4.aarch64", "5.14.0-22.el9_4.aarch64"});
+    }
+    std::erase_if(facts.releases,
+                  [](const recipe::plan::Release& one) { return one.kernel.find("aarch64") != std::string::npos; });
+    CHECK(kernels() == Texts{"5.14.0-11.el9_4.x86_64", "5.14.0-22.el9_4.x86_64"});
+}
+
 TEST_CASE("the uid of --owned-by is a value of the charts") {
     CHECK(has(module_text("'{{ .Values.specialResourceModule.metadata.uid }}'", false, "uid-1"), "v: uid-1"));
     Case one;

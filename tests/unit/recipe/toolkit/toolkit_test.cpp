@@ -23,6 +23,16 @@ std::string kernels(const std::string& kernel, const std::string& rt = "") {
     return "{KERNEL_VERSION: " + kernel + ", RT_KERNEL_VERSION: '" + rt + "', RHEL_VERSION: '9.4'}\n";
 }
 
+std::string okd_stream(char image) {
+    return "{kind: ImageStream, apiVersion: image.openshift.io/v1, metadata: {name: driver-toolkit}, "
+           "spec: {tags: [{name: 416.9.202411211032-0, from: {name: 'q.test/dtk@" + digest(image) + "'}}]}}\n";
+}
+
+std::string okd_node(const std::string& system, const std::string& kernel) {
+    return "{kind: Node, apiVersion: v1, metadata: {name: w}, status: {nodeInfo: {kernelVersion: " + kernel +
+           ", osImage: '" + system + " CoreOS 416.9.202411211032-0'}}}\n";
+}
+
 struct Files {
     std::vector<std::pair<std::string, std::string>> files;
     MapOptions options;
@@ -59,6 +69,10 @@ TEST_CASE("flavour and architecture of a kernel") {
     CHECK(kernel_flavour("5.14.0-1.el9.aarch64+64k") == "64k");
     CHECK(kernel_architecture("5.14.0-1.el9.aarch64+64k") == "aarch64");
     CHECK(kernel_architecture("4.18.0-305.19.1.el8_4").empty());
+    CHECK(is_of_one_kind("5.14.0-1.el9.x86_64+rt", "4.18.0-305.40.2.rt7.113.el8_4.x86_64"));
+    CHECK_FALSE(is_of_one_kind("5.14.0-1.el9.x86_64", "5.14.0-1.el9.aarch64"));
+    CHECK(with_architecture("5.14.0-1.el9+rt", "x86_64") == "5.14.0-1.el9.x86_64+rt");
+    CHECK(without_architecture("5.14.0-1.el9.x86_64+rt") == "5.14.0-1.el9");
 }
 
 TEST_CASE("versions are ordered by their numbers") {
@@ -185,6 +199,14 @@ TEST_CASE("podman inspect names an image by all its digests") {
     CHECK(files.faults.empty());
     REQUIRE(map.rows.size() == 1);
     CHECK(map.rows[0].toolkits.at(0).image == "q.test/dtk@" + digest('a'));
+    // A release for one architecture lists the image itself, another one the index that has it.
+    files.files.emplace_back("single/references", references("4.17.4", 'b'));
+    const auto both = files.map();
+    CHECK(files.faults.empty());
+    REQUIRE(both.rows.size() == 1);
+    CHECK(both.rows[0].releases == std::vector<std::string>{"4.17.3", "4.17.4"});
+    REQUIRE(both.rows[0].toolkits.size() == 2);
+    CHECK(both.rows[0].toolkits[0].image == "q.test/dtk@" + digest('b'));
 }
 
 TEST_CASE("a realtime kernel that is written without its ending is one") {
@@ -206,14 +228,30 @@ TEST_CASE("a realtime kernel that is written without its ending is one") {
     }
 }
 
-TEST_CASE("the toolkit of OKD need not be of the kernel of its system") {
-    const std::string stream = "{kind: ImageStream, apiVersion: image.openshift.io/v1, metadata: {name: "
-                               "driver-toolkit}, spec: {tags: [{name: 416.9.202411211032-0, from: {name: 'q.test/dtk@" +
-                               digest('a') + "'}}]}}\n";
-    const auto node = [](const std::string& system) {
-        return "{kind: Node, apiVersion: v1, metadata: {name: w}, status: {nodeInfo: {kernelVersion: "
-               "5.14.0-531.el9.x86_64, osImage: '" + system + " CoreOS 416.9.202411211032-0'}}}\n";
+TEST_CASE("the kernel that a node of a system should have is one of its architecture and flavour") {
+    Files files;
+    const auto node = [&](const std::string& kernel) {
+        files.faults.clear();
+        files.files = {{"stream", okd_stream('a')},
+                       {"1.json", kernels("5.14.0-460.el9.aarch64")},
+                       {"2.json", kernels("5.14.0-460.el9.x86_64", "5.14.0-460.el9.x86_64+rt")},
+                       {"node", okd_node("CentOS Stream", kernel)}};
+        static_cast<void>(files.map());
+        REQUIRE(files.faults.size() == 1);
+        return files.faults[0].message.substr(files.faults[0].message.find(',') + 2);
     };
+    for (const char* name : {"1.json", "2.json"}) { files.options.images[name] = "q.test/dtk@" + digest('a'); }
+    const std::string other = "the toolkit of its system has kernel 5.14.0-460.el9.";
+    CHECK(node("5.14.0-531.el9.x86_64") == other + "x86_64");
+    CHECK(node("5.14.0-531.el9.x86_64+rt") == other + "x86_64+rt");
+    CHECK(node("5.14.0-531.el9.aarch64") == other + "aarch64");
+    CHECK(node("5.14.0-531.el9.aarch64+64k") == other + "aarch64+64k");
+    CHECK(node("5.14.0-531.el9.s390x") == "of which no toolkit is known");
+}
+
+TEST_CASE("the toolkit of OKD need not be of the kernel of its system") {
+    const std::string stream = okd_stream('a');
+    const auto node = [](const std::string& system) { return okd_node(system, "5.14.0-531.el9.x86_64"); };
     Files files;
     files.files = {{"stream", stream}, {"node", node("CentOS Stream")}};
     CHECK(files.map().rows.empty());
