@@ -106,9 +106,10 @@ Error not_brought(const std::string& node, const std::string& words, const Worke
         return std::move(error).hint(
             "it must belong to root or to the user of ssh and be writable for nobody else, for root all above it, too; "
             "--worker \"env KMM_BUNDLE_DIR=DIR bundle\" names another directory");
-    return std::move(error).hint(fmt::format("{} there must be writable for the user of ssh (else --worker \"sudo -n bundle\") and have "
-                          "60 MB free; or install kmm-tools on the node",
-                          k_bundle_directory));
+    return std::move(error).hint(
+        fmt::format("{} there must be writable for the user of ssh (else --worker \"sudo -n bundle\") and have 60 MB "
+                    "free; or install kmm-tools on the node",
+                    k_bundle_directory));
 }
 
 }  // namespace kmm::cluster

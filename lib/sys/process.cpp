@@ -101,8 +101,9 @@ std::string find_in_path(const std::string& program) {
         .hint("install the package that has " + program + ", or add its directory to PATH");
 }
 
-/// Why `program`, which is relative to `directory` ("" for ours), could not be started.
+/// Why `program`, which is relative to `directory` ("" for ours), could not be started; `number` < 0: not be entered.
 Error start_error(const std::string& program, int number, const std::string& directory = {}) {
+    if (number < 0) { return from_errno(-number, "cannot enter " + directory); }
     const bool is_below = !program.starts_with('/') && !directory.empty() && ::access(directory.c_str(), F_OK) == 0;
     const std::string path = is_below ? directory + "/" + program : program;
     if (number == ENOENT && ::access(path.c_str(), F_OK) == 0) {
@@ -159,8 +160,8 @@ struct ChildPlan {
 };
 
 [[noreturn]] void run_child(const ChildPlan& plan) {
-    const auto give_up = [&] {
-        const int saved = errno;
+    const auto give_up = [&](int sign = 1) {
+        const int saved = sign * errno;
         [[maybe_unused]] const ssize_t written = ::write(plan.report, &saved, sizeof saved);
         ::_exit(127);
     };
@@ -194,8 +195,7 @@ struct ChildPlan {
     ::sigemptyset(&none);
     ::sigprocmask(SIG_SETMASK, &none, nullptr);
     if (plan.directory != nullptr && ::chdir(plan.directory) != 0 && errno != ENOENT && errno != ENOTDIR) {
-        errno = -errno;  // not of the program
-        give_up();
+        give_up(-1);  // it is not the program
     }
     ::execve(plan.program, plan.argv, plan.envp);
     give_up();
@@ -349,7 +349,6 @@ private:
         } while (got < 0 && errno == EINTR);
         if (got == static_cast<ssize_t>(sizeof child_errno)) {
             reap();
-            if (child_errno < 0) { throw from_errno(-child_errno, "cannot enter " + spec_.directory); }
             throw start_error(program, child_errno, spec_.directory);
         }
         pid_fd_.reset(static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0)));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What sys/trust.hpp asks of files, for scripts of a POSIX shell that start programs where a user of the node has named a
-// directory.
+// What sys/trust.hpp asks of files, for scripts of a POSIX shell that start programs where a user of the node has named
+// a directory.
 #pragma once
 
 #include <string_view>

@@ -53,7 +53,8 @@ struct ReleaseValidation {
 
 /// The releases of `facts` that the watched objects name, by version or by image, in the order of their toolkit images;
 /// all of them if no watched object is among `objects`. `operator_only`: of several architectures that of the operator,
-/// which kernels without any get. Errors: data "unknown-fact" for a release that the facts do not have, "no-releases" if there is none.
+/// which kernels without any get. Errors: data "unknown-fact" for a release that the facts do not have, "no-releases"
+/// if there is none.
 [[nodiscard]] std::vector<Release> watched_releases(const SpecialResourceModule& module,
                                                     std::span<const value::Document> objects, const Facts& facts,
                                                     bool operator_only);

@@ -56,7 +56,8 @@ TEST_CASE("a link to a module elsewhere in the image becomes that module") {
     }
     SUBCASE("so is one to a directory, and one that comes back from above") {
         const std::string other = "opt/lib/modules/6.1.0-1-same";
-        for (const std::string& target : {"/" + k_modules, "../modules/" + k_kernel, "./..//../lib/modules/" + k_kernel}) {
+        for (const std::string& target :
+             {"/" + k_modules, "../modules/" + k_kernel, "./..//../lib/modules/" + k_kernel}) {
             CAPTURE(target);
             const Outcome outcome = pull_tar(
                 TarBuilder().file(k_modules + "/a.ko", "a").symlink(k_modules + "/x", "/" + k_modules + "/y").symlink(
