@@ -82,6 +82,8 @@ struct CheckInput {
 [[nodiscard]] std::optional<Version> configured_version(const Inventory& inventory);
 /// The tag of etcd's image that it names, "" if it leaves that to kubeadm, or cannot be read.
 [[nodiscard]] std::string configured_etcd(const Inventory& inventory);
+/// The version in that tag, as kubeadm reads it; nullopt if it names none.
+[[nodiscard]] std::optional<Version> fixed_etcd(const Inventory& inventory);
 /// Where kubeadm takes images from, "" if kubeadm-config cannot be read. Of etcd and CoreDNS REPOSITORY:TAG, or what
 /// kubeadm-config has of the two, "" where it leaves that to kubeadm.
 struct ImageSources {
