@@ -174,7 +174,8 @@ Finding coredns_customised(const CheckInput& input) {
     if (const auto phase = skipped_phase(input, "coredns"); !phase.empty()) {
         return {Outcome::ok, fmt::format("kubeadm's phase {} is left out", phase)};
     }
-    if (is_disabled(input, "dns") && heeds_disabled(*input.target)) {
+    const auto versions = versions_on_way(input);
+    if (is_disabled(input, "dns") && std::all_of(versions.begin(), versions.end(), heeds_disabled)) {
         return {Outcome::ok, "kubeadm-config has dns.disabled: true"};
     }
     const auto* named = named_core_dns(input.inventory);
