@@ -74,15 +74,6 @@ std::vector<Version> versions_on_way(const CheckInput& input) {
     return versions;
 }
 
-/// The phase that the user has kubeadm leave out and that writes the addon, "" if there is none.
-std::string skipped_phase(const CheckInput& input, std::string_view addon) {
-    for (const auto each : base::split(input.intent.skipped_phases, ',')) {
-        const auto phase = base::trim(each);
-        if (phase == "addon" || phase == fmt::format("addon/{}", addon)) { return std::string(phase); }
-    }
-    return {};
-}
-
 /// Of a cluster without kube-proxy: which kubeadm on the way installs it. `map_unknown`: why it is not known whether
 /// its ConfigMap is there.
 Finding installed_proxy(const CheckInput& input, const std::string& map_unknown) {
@@ -131,7 +122,7 @@ Finding kube_proxy_absent(const CheckInput& input) {
     if (auto reason = input.inventory.unknown_reason("Pod", "pods"); !reason.empty()) {
         return {Outcome::skip, std::move(reason)};
     }
-    if (const auto phase = skipped_phase(input, "kube-proxy"); !phase.empty()) {
+    if (const auto phase = skipped_phase(input.intent.skipped_phases, "kube-proxy"); !phase.empty()) {
         return {Outcome::ok, fmt::format("kubeadm's phase {} is left out", phase)};
     }
     return installed_proxy(input, input.inventory.unknown_reason("ConfigMap", "configmaps"));
@@ -196,7 +187,7 @@ Finding coredns_customised(const CheckInput& input) {
     if (auto reason = system_deployments_unknown(input.inventory); !reason.empty()) {
         return {Outcome::skip, std::move(reason)};
     }
-    if (const auto phase = skipped_phase(input, "coredns"); !phase.empty()) {
+    if (const auto phase = skipped_phase(input.intent.skipped_phases, "coredns"); !phase.empty()) {
         return {Outcome::ok, fmt::format("kubeadm's phase {} is left out", phase)};
     }
     const auto versions = versions_on_way(input);
@@ -312,6 +303,13 @@ constexpr CheckRow k_addon_rows[] = {
 };
 
 }  // namespace
+
+std::string skipped_phase(std::string_view phases, std::string_view addon) {
+    for (const auto phase : base::split(phases, ',')) {
+        if (phase == "addon" || phase == fmt::format("addon/{}", addon)) { return std::string(phase); }
+    }
+    return {};
+}
 
 std::span<const CheckRow> addon_checks() noexcept { return k_addon_rows; }
 
