@@ -82,6 +82,11 @@ struct CheckInput {
 [[nodiscard]] std::optional<Version> configured_version(const Inventory& inventory);
 /// The tag of etcd's image that it names, "" if it leaves that to kubeadm, or cannot be read.
 [[nodiscard]] std::string configured_etcd(const Inventory& inventory);
+/// The version in that tag, as kubeadm reads it; nullopt if it names none.
+[[nodiscard]] std::optional<Version> fixed_etcd(const Inventory& inventory);
+/// Which of `phases`, with commas between, has kubeadm leave `addon` alone ("kube-proxy", "coredns"); "" for none. That
+/// is not addon/all, which kubeadm takes and which holds no other phase; nor one with blanks, which kubeadm refuses.
+[[nodiscard]] std::string skipped_phase(std::string_view phases, std::string_view addon);
 /// Where kubeadm takes images from, "" if kubeadm-config cannot be read. Of etcd and CoreDNS REPOSITORY:TAG, or what
 /// kubeadm-config has of the two, "" where it leaves that to kubeadm.
 struct ImageSources {

@@ -74,15 +74,6 @@ std::vector<Version> versions_on_way(const CheckInput& input) {
     return versions;
 }
 
-/// The phase that the user has kubeadm leave out and that writes the addon, "" if there is none.
-std::string skipped_phase(const CheckInput& input, std::string_view addon) {
-    for (const auto each : base::split(input.intent.skipped_phases, ',')) {
-        const auto phase = base::trim(each);
-        if (phase == "addon" || phase == fmt::format("addon/{}", addon)) { return std::string(phase); }
-    }
-    return {};
-}
-
 /// Of a cluster without kube-proxy: which kubeadm on the way installs it. `map_unknown`: why it is not known whether
 /// its ConfigMap is there.
 Finding installed_proxy(const CheckInput& input, const std::string& map_unknown) {
@@ -131,7 +122,7 @@ Finding kube_proxy_absent(const CheckInput& input) {
     if (auto reason = input.inventory.unknown_reason("Pod", "pods"); !reason.empty()) {
         return {Outcome::skip, std::move(reason)};
     }
-    if (const auto phase = skipped_phase(input, "kube-proxy"); !phase.empty()) {
+    if (const auto phase = skipped_phase(input.intent.skipped_phases, "kube-proxy"); !phase.empty()) {
         return {Outcome::ok, fmt::format("kubeadm's phase {} is left out", phase)};
     }
     return installed_proxy(input, input.inventory.unknown_reason("ConfigMap", "configmaps"));
@@ -144,9 +135,23 @@ const CoreDnsObject* named_core_dns(const Inventory& inventory) {
     return found == all.end() ? nullptr : &*found;
 }
 
-/// Of Deployments, the one that kubeadm takes for the DNS that runs; nullptr with the reason in `problem` if its
-/// preflight refuses what there is: it asks for the version also where there is nothing to migrate.
-const CoreDnsObject* running_dns(const Inventory& inventory, bool has_map, std::string& problem) {
+/// Why it is not known which Deployments kube-system has, "" if it is.
+std::string system_deployments_unknown(const Inventory& inventory) {
+    auto reason = inventory.unknown_reason("Deployment", "deployments");
+    if (reason.empty() && !inventory.is_live && !inventory.has_system_deployments) {
+        reason = "the documents contain no Deployment of kube-system";
+    }
+    return reason;
+}
+
+constexpr std::string_view k_no_version =
+    "and the preflight of kubeadm refuses a CoreDNS whose version it does not find";
+constexpr std::string_view k_unasked = "start with --ignore-checks coredns-migratable and --ignore-preflight-errors "
+                                       "CoreDNSMigration,CoreDNSUnsupportedPlugins";
+
+/// Of Deployments, the one that kubeadm takes for the DNS that runs; nullptr with `problem` if its preflight refuses
+/// what there is: it asks for the version also where there is nothing to migrate.
+const CoreDnsObject* running_dns(const Inventory& inventory, bool has_map, Finding& problem) {
     std::vector<std::string> names;
     const CoreDnsObject* found = nullptr;
     for (const auto& one : inventory.core_dns) {
@@ -155,26 +160,38 @@ const CoreDnsObject* running_dns(const Inventory& inventory, bool has_map, std::
         names.push_back(base::escape(one.meta.full_name()));
     }
     if (!has_map) {
-        problem = "there is no ConfigMap kube-system/coredns, and the preflight of kubeadm refuses a CoreDNS whose "
-                  "version it does not find";
-    } else if (names.empty()) {
-        problem = "no Deployment of kube-system has the label k8s-app=kube-dns, and the preflight of kubeadm refuses a "
-                  "CoreDNS whose version it does not find";
-    } else if (names.size() > 1) {
-        problem = fmt::format("several Deployments have the label k8s-app=kube-dns, which kubeadm refuses: {}",
-                              name_some(names));
+        problem = {Outcome::fail, fmt::format("there is no ConfigMap kube-system/coredns, {}", k_no_version),
+                   fmt::format("make it, with the Corefile that CoreDNS runs with; or {}", k_unasked)};
+        return nullptr;
     }
-    return problem.empty() ? found : nullptr;
+    if (names.empty()) {
+        const auto* named = named_core_dns(inventory);
+        problem = {Outcome::fail,
+                   fmt::format("no Deployment of kube-system has the label k8s-app=kube-dns, {}", k_no_version),
+                   named != nullptr ? "kubectl label deployment -n kube-system coredns --overwrite k8s-app=kube-dns"
+                                    : fmt::format("{}: kubeadm makes Deployment kube-system/coredns", k_unasked)};
+        return nullptr;
+    }
+    if (names.size() > 1) {
+        problem = {Outcome::fail,
+                   fmt::format("several Deployments have the label k8s-app=kube-dns, which kubeadm refuses: {}",
+                               name_some(names)),
+                   "leave it to one of them: kubectl label deployment -n kube-system NAME k8s-app- takes it from a "
+                   "Deployment, its Pods keep theirs"};
+        return nullptr;
+    }
+    return found;
 }
 
 Finding coredns_customised(const CheckInput& input) {
-    if (auto reason = input.inventory.unknown_reason("Deployment", "deployments"); !reason.empty()) {
+    if (auto reason = system_deployments_unknown(input.inventory); !reason.empty()) {
         return {Outcome::skip, std::move(reason)};
     }
-    if (const auto phase = skipped_phase(input, "coredns"); !phase.empty()) {
+    if (const auto phase = skipped_phase(input.intent.skipped_phases, "coredns"); !phase.empty()) {
         return {Outcome::ok, fmt::format("kubeadm's phase {} is left out", phase)};
     }
-    if (is_disabled(input, "dns") && heeds_disabled(*input.target)) {
+    const auto versions = versions_on_way(input);
+    if (is_disabled(input, "dns") && std::all_of(versions.begin(), versions.end(), heeds_disabled)) {
         return {Outcome::ok, "kubeadm-config has dns.disabled: true"};
     }
     const auto* named = named_core_dns(input.inventory);
@@ -234,7 +251,7 @@ const VersionEntry* deployer_of_older(const CheckInput& input, const Version& ru
 }
 
 Finding coredns_migratable(const CheckInput& input) {
-    if (auto reason = input.inventory.unknown_reason("Deployment", "deployments"); !reason.empty()) {
+    if (auto reason = system_deployments_unknown(input.inventory); !reason.empty()) {
         return {Outcome::skip, std::move(reason)};
     }
     if (auto reason = input.inventory.unknown_reason("ConfigMap", "configmaps"); !reason.empty()) {
@@ -244,9 +261,9 @@ Finding coredns_migratable(const CheckInput& input) {
     const auto map = std::find_if(maps.begin(), maps.end(), [](const auto& each) {
         return each.meta.ns == "kube-system" && each.meta.name == "coredns";
     });
-    std::string problem;
+    Finding problem;
     const auto* running_one = running_dns(input.inventory, map != maps.end(), problem);
-    if (running_one == nullptr) { return {Outcome::fail, std::move(problem)}; }
+    if (running_one == nullptr) { return problem; }
     const auto& image = running_one->image;
     const auto* entry = input.catalogue.find(*input.target);
     if (entry == nullptr || entry->coredns.empty()) {
@@ -286,6 +303,13 @@ constexpr CheckRow k_addon_rows[] = {
 };
 
 }  // namespace
+
+std::string skipped_phase(std::string_view phases, std::string_view addon) {
+    for (const auto phase : base::split(phases, ',')) {
+        if (phase == "addon" || phase == fmt::format("addon/{}", addon)) { return std::string(phase); }
+    }
+    return {};
+}
 
 std::span<const CheckRow> addon_checks() noexcept { return k_addon_rows; }
 

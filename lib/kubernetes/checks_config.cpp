@@ -125,18 +125,10 @@ Finding etcd_external(const CheckInput& input) {
     return {Outcome::ok, "kubeadm-config names no external etcd"};
 }
 
-/// The version of the image of etcd that kubeadm-config fixes; nullopt if it fixes none.
-std::optional<Version> fixed_etcd(const CheckInput& input) {
-    auto tag = configured_etcd(input.inventory);
-    // As kubeadm reads it: a tag has no '+'.
-    if (const auto at = tag.find('_'); at != std::string::npos) { tag[at] = '+'; }
-    return Version::parse(tag);
-}
-
 /// kubeadm compares it with that of the etcd that runs, and ends where it cannot.
 std::optional<Finding> fixed_etcd_unreadable(const CheckInput& input) {
     const auto tag = configured_etcd(input.inventory);
-    if (tag.empty() || fixed_etcd(input)) { return std::nullopt; }
+    if (tag.empty() || fixed_etcd(input.inventory)) { return std::nullopt; }
     return Finding{Outcome::fail,
                    fmt::format("etcd.local.imageTag of kubeadm-config is '{}': kubeadm upgrades no control plane with "
                                "a tag that is not a version",
@@ -147,7 +139,7 @@ std::optional<Finding> fixed_etcd_unreadable(const CheckInput& input) {
 /// kubeadm leaves the version that kubeadm-config fixes, and has probes that need a later one.
 std::optional<Finding> fixed_etcd_too_old(const CheckInput& input) {
     const Version probed{3, 5, 11, ""};
-    const auto fixed = fixed_etcd(input);
+    const auto fixed = fixed_etcd(input.inventory);
     if (!fixed || *fixed >= probed || input.target->line() < MinorVersion{1, 31}) { return std::nullopt; }
     return Finding{Outcome::fail,
                    fmt::format("etcd.local.imageTag of kubeadm-config is {}; the probes that {} gives its Pod need {}",
@@ -160,11 +152,11 @@ Finding etcd_36_floor(const CheckInput& input) {
     }
     if (auto unreadable = fixed_etcd_unreadable(input)) { return *unreadable; }
     if (auto old = fixed_etcd_too_old(input)) { return *old; }
-    if (const auto fixed = fixed_etcd(input); fixed && *fixed < Version{3, 6, 0, ""}) {
+    if (const auto fixed = fixed_etcd(input.inventory); fixed && *fixed < Version{3, 6, 0, ""}) {
         return {Outcome::ok, fmt::format("etcd.local.imageTag of kubeadm-config is {}", fixed->text().substr(1))};
     }
     const auto* entry = input.catalogue.find(*input.target);
-    const auto fixed = fixed_etcd(input);
+    const auto fixed = fixed_etcd(input.inventory);
     const auto target = fixed ? fixed : Version::parse(entry == nullptr ? "" : entry->etcd);
     if (!target) {
         return {Outcome::skip, fmt::format("the metadata does not say which etcd {} brings", input.target->text())};
@@ -391,6 +383,13 @@ std::string configured_etcd(const Inventory& inventory) {
     const Observation nothing;
     const auto configuration = cluster_configuration({inventory, nothing, builtin_catalogue(), std::nullopt});
     return configuration.root ? configuration.root->get_string({"etcd", "local", "imageTag"}) : std::string();
+}
+
+std::optional<Version> fixed_etcd(const Inventory& inventory) {
+    auto tag = configured_etcd(inventory);
+    // As kubeadm reads it: a tag has no '+'.
+    if (const auto at = tag.find('_'); at != std::string::npos) { tag[at] = '+'; }
+    return Version::parse(tag);
 }
 
 ImageSources configured_images(const Inventory& inventory) {

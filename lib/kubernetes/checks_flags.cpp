@@ -168,7 +168,7 @@ void find_removed_from_etcd(const CheckInput& input, std::vector<std::string>& f
     const auto configuration = cluster_configuration(input);
     const auto* local = configuration.root ? configuration.root->find_path({"etcd", "local"}) : nullptr;
     const auto* entry = input.catalogue.find(*input.target);
-    const auto fixed = Version::parse(configured_etcd(input.inventory));
+    const auto fixed = fixed_etcd(input.inventory);
     const auto target = fixed ? fixed : Version::parse(entry == nullptr ? "" : entry->etcd);
     if (local == nullptr || !local->is_mapping() || !target || *target < Version{3, 6, 0, ""}) { return; }
     const auto flags = extra_flags(*local);

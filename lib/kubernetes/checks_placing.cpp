@@ -65,7 +65,7 @@ std::vector<std::string> wanted_images(const CheckInput& input, const std::strin
             continue;
         }
         const auto component = item.get_string({"component"});
-        const auto [running, tag] = name_and_tag(text_of(item, {"image"}));
+        const auto running = name_and_tag(text_of(item, {"image"})).first;
         const auto image = source_of(sources, component, running);
         std::string fresh = input.target->text();
         if (component == "etcd") {
@@ -74,7 +74,8 @@ std::vector<std::string> wanted_images(const CheckInput& input, const std::strin
                 fresh = entry == nullptr ? std::string() : entry->etcd;
             }
             // kubeadm leaves an etcd that is not older alone.
-            const auto now = Version::parse(tag), then = Version::parse(fresh);
+            const auto fixed = fixed_etcd(input.inventory);
+            const auto now = Version::of_image(text_of(item, {"image"})), then = fixed ? fixed : Version::parse(fresh);
             if (now && then && *then <= *now) {
                 continue;
             }

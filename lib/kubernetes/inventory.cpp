@@ -282,6 +282,7 @@ void take_object(const value::Document& document, const Node& object, const std:
     } else if (kind == "CustomResourceDefinition") {
         taken.definitions.push_back(definition_of(reader, object, std::move(*meta)));
     } else if (kind == "Deployment") {
+        taken.has_system_deployments |= meta->ns == k_system;
         if (meta->ns == k_system && (meta->name == "coredns" || has_label_of_dns(meta->labels))) {
             taken.core_dns.push_back(core_dns_of(reader, object, std::move(*meta)));
         }
@@ -441,6 +442,7 @@ void InventorySink::commit(Inventory& inventory, Diagnostics& diagnostics) && {
     append_all(inventory.used_apis, taken_.used_apis);
     append_all(inventory.unread_releases, taken_.unread_releases);
     append_all(inventory.core_dns, taken_.core_dns);
+    inventory.has_system_deployments |= taken_.has_system_deployments;
     for (const auto& [kind, count] : taken_.counts) { inventory.counts[kind] += count; }
     append_all(diagnostics, faults_);
 }

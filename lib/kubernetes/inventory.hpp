@@ -200,6 +200,7 @@ struct Inventory {
     std::vector<UsedApi> used_apis;
     std::vector<std::string> unread_releases;  ///< NAMESPACE/NAME of current ones with a text that cannot be read
     std::vector<CoreDnsObject> core_dns;
+    bool has_system_deployments = false;       ///< there is a Deployment of kube-system
     std::map<std::string, std::size_t, std::less<>> counts;  ///< objects of each kind, of kinds that are not kept, too
     bool is_live = false;                                    ///< from an API server
     /// Live: plural names of kinds that were not listed as a whole, with the reason.

@@ -268,7 +268,7 @@ class Troubles(KernelCase):
         self.job(1000)
         text = self.stopped("step-timeout", "--node-timeout", "4s")
         self.assertIn("the job install it is still under way there, and goes on", text)
-        self.assertIn("if it hangs, pkill -P 4711 on the node ends its command", text)
+        self.assertIn("if it hangs, end everything below process 4711 on the node, pstree -p 4711 shows it", text)
         plain = self.fleet.copy(self.work / "plain").run("abort", "--rollback", "none")
         self.assertIn("the job install it is still under way there, and goes on", plain.stdout)
         self.job(2)

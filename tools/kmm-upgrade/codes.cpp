@@ -182,8 +182,11 @@ constexpr CodeText k_errors[] = {
     {"no-version", "error", "the Module has no version, so that there is nothing to upgrade", "",
      "kmm-upgrade apply goes on without a record; --to records it as it stands"},
     {"node-differs", "error", "the host that answers is not the one that the Node describes",
-     "Kernel or boot id differ: the kubelet does not run, or another host was reached.",
-     "start the kubelet, or correct the name in the ssh configuration or /etc/hosts"},
+     "Kernel or boot id are not those of the Node: the kubelet does not run, or another host was reached. The "
+     "architecture is another one, the boot id is that of another Node, or one host answers under two names: a name "
+     "leads to a wrong host.",
+     "start the kubelet, or correct the name in the ssh configuration or /etc/hosts; with --via local name the Node "
+     "that is this host"},
     {"node-name-differs", "error", "another node was reached than was asked for",
      "The kubelet there has the certificate of another name.",
      "correct the name in the ssh configuration or /etc/hosts"},

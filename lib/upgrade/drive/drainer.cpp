@@ -82,34 +82,40 @@ std::string remaining_hint(const std::string& node, const std::vector<api::Workl
     return fmt::format("kubectl get pods -A --field-selector spec.nodeName={}", node);
 }
 
-/// Pods of a controller that makes them again on the node in spite of the cordon, as DaemonSets of other kinds do:
-/// nothing gets the node rid of them. One may have been on its way when the node was cordoned: that one goes, too.
+/// Whether its controller is a DaemonSet of another group, as an ExtendedDaemonSetReplicaSet: those make their Pods
+/// again on a cordoned node. That no Pod of another controller comes any more is awaited.
+bool is_of_other_daemons(const api::WorkloadPod& pod) {
+    return pod.controller_kind.find("DaemonSet") != std::string::npos;
+}
+
+/// Pods of DaemonSets of other groups: nothing gets the node rid of them. One may have been on its way when the node
+/// was cordoned: that one goes, too.
 class Returning {
 public:
-    /// Takes those out of `pods` whose controller has brought a Pod back more than once.
+    /// Takes those out of `pods` whose controller has brought Pods back in more than one look.
     void leave_out(std::vector<api::WorkloadPod>& pods) {
-        std::set<std::string> controllers;
+        std::set<std::string> controllers, back;
+        names_.clear();
         for (const auto& pod : pods) {
-            if (pod.controller_kind.empty()) continue;
+            if (!is_of_other_daemons(pod)) continue;
             const auto controller = fmt::format("{}/{}/{}", pod.namespace_, pod.controller_kind, pod.controller_name);
             controllers.insert(controller);
-            if (!uids_.insert(pod.uid).second || !controllers_.contains(controller)) continue;
-            if (++returns_[controller] > 1) stay_.emplace(pod.uid, pod.full_name());
+            if (uids_.insert(pod.uid).second && controllers_.contains(controller)) {
+                if (back.insert(controller).second) ++returns_[controller];
+                if (returns_[controller] > 1) stay_.insert(pod.uid);
+            }
+            if (stay_.contains(pod.uid)) names_.push_back(pod.full_name());
         }
         controllers_.insert(controllers.begin(), controllers.end());
         std::erase_if(pods, [&](const auto& pod) { return stay_.contains(pod.uid); });
     }
-    [[nodiscard]] std::vector<std::string> names() const {
-        std::vector<std::string> names;
-        for (const auto& [uid, name] : stay_) names.push_back(name);
-        std::sort(names.begin(), names.end());
-        return names;
-    }
+    /// Those that the last look left out.
+    [[nodiscard]] const std::vector<std::string>& names() const { return names_; }
 
 private:
-    std::set<std::string> uids_, controllers_;
-    std::map<std::string, int> returns_;  ///< by controller
-    std::map<std::string, std::string> stay_;  ///< names by uid
+    std::set<std::string> uids_, controllers_, stay_;
+    std::map<std::string, int> returns_;  ///< looks, by controller
+    std::vector<std::string> names_;
 };
 
 /// The evictions of one node. Pods are told apart by uid: one of the same name that came later is another Pod.
@@ -260,8 +266,8 @@ std::string Drainer::drain(const std::string& name, const plan::DrainRules& rule
         if (interrupted_() || !clock_.sleep_for(std::min(pause, deadline.left())) || interrupted_())
             throw Leave{StepEnd::left};
     }
-    if (evictions.evicted() == 0) return "no Pods to evict";
-    const auto back = returning.names();
+    const auto& back = returning.names();
+    if (evictions.evicted() == 0 && back.empty()) return "no Pods to evict";
     return fmt::format("{} evicted{}{}", pods_text(evictions.evicted()),
                        back.empty() ? "" : ", come back in spite of the cordon and stay: ",
                        base::join_some(back, k_named));

@@ -292,10 +292,13 @@ void Driver::refuse_step(const upgrade::Run& run, const upgrade::Decision& decis
         hint = fmt::format("kmm-upgrade retry {}", node);
     } else if (wanted != nullptr) {
         const auto active = upgrade::busy_nodes(run).size();
+        const auto& procedure = upgrade::procedure_of(run);
+        const auto* stage = procedure.table().stage_of(run.state);
+        const auto limit = stage != nullptr && stage->is_walk() ? procedure.members(run, *stage).limit(run)
+                                                                : run.options.max_unavailable;
         message = fmt::format("node {} is {}{}{}", node, wanted->state,
                               next.empty() ? "" : fmt::format(", and {} comes before it", next),
-                              active == 0 ? "" : fmt::format(": {} of {} nodes are in flight", active,
-                                                             run.options.max_unavailable));
+                              active == 0 ? "" : fmt::format(": {} in flight, at most {}", active, limit));
     }
     throw Error(Exit::paused, "step-not-allowed", message).hint(hint);
 }

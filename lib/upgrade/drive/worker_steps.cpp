@@ -16,10 +16,13 @@ constexpr milliseconds k_first_wait{1000}, k_longest_wait{10'000};
 constexpr milliseconds k_question{60'000};  ///< a question takes at most this long; a step as long as there is time
 constexpr int k_lost_jobs = 3;
 
-/// How a command that hangs on the node is ended, if its process is known; it fails then, and is not begun again.
+/// How a command that hangs on the node is ended, if its process is known; it fails then, and is not begun again. Its
+/// child alone would not do: that may be a shell, whose own children live on with what they have locked.
 std::string way_to_end(const Error& error) {
     for (const auto& [key, text] : error.details())
-        if (key == "pid") return fmt::format("; if it hangs, pkill -P {} on the node ends its command", text);
+        if (key == "pid")
+            return fmt::format("; if it hangs, end everything below process {} on the node, pstree -p {} shows it",
+                               text, text);
     return {};
 }
 

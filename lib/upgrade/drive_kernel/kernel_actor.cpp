@@ -90,7 +90,7 @@ Sight KernelActor::look(const upgrade::NodeStep& step, const Deadline& deadline)
     try {
         if (step.step == upgrade::k_step_rollback && is_gone(step.node)) return sight;
         auto seen = agent_.facts(step.node, deadline);
-        if (auto other = other_host(recorder_, step.node, seen.boot_id)) throw Error(*other);
+        if (auto other = other_host(recorder_, store_, step.node, seen.boot_id)) throw Error(*other);
         {
             const std::lock_guard guard(mutex_);
             boots_[step.node] = seen.boot_id;

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include "plan/kmm/find_named.hpp"
+
 namespace kmm::drive {
 
 bool is_boot_id(std::string_view text) {
@@ -28,7 +30,8 @@ Error host_of_other(const std::string& node, const std::string& boot_id, const s
         fmt::format("the host that answers as node {} has boot id {}, which is that of node {}", node, boot_id, other));
 }
 
-std::optional<Error> other_host(const Recorder& recorder, const std::string& node, const std::string& boot_id) {
+std::optional<Error> other_host(const Recorder& recorder, cluster::ClusterStore& store, const std::string& node,
+                                const std::string& boot_id) {
     if (!is_led_by_name(recorder.header().options.via) || !is_boot_id(boot_id)) return std::nullopt;
     const auto other = recorder.look([&](const upgrade::Run& run) {
         std::string found;
@@ -40,6 +43,9 @@ std::optional<Error> other_host(const Recorder& recorder, const std::string& nod
         return found;
     });
     if (other.empty()) return std::nullopt;
+    const auto snapshot = store.read_about({node, "", ""});
+    const auto* own = plan::find_named(snapshot.objects.nodes, node);
+    if (own != nullptr && own->boot_id == boot_id) return std::nullopt;
     return host_of_other(node, boot_id, other);
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "cluster/store.hpp"
 #include "sys/clock.hpp"
 #include "upgrade/drive/deadline.hpp"
 #include "upgrade/drive/recorder.hpp"
@@ -38,9 +39,10 @@ struct LookResult {
 [[nodiscard]] Error host_of_other(const std::string& node, const std::string& boot_id, const std::string& other);
 
 /// host_of_other if the host that answers as `node` is that of another node of the run: since the run began, names have
-/// come to lead elsewhere. nullopt if it is not, or if no name leads to hosts. O(nodes).
-[[nodiscard]] std::optional<Error> other_host(const Recorder& recorder, const std::string& node,
-                                              const std::string& boot_id);
+/// come to lead elsewhere. nullopt if it is not, if its Node in `store` says that boot id, too (nodes may share a
+/// kernel), or if no name leads to hosts. O(nodes). Errors: those of the store.
+[[nodiscard]] std::optional<Error> other_host(const Recorder& recorder, cluster::ClusterStore& store,
+                                              const std::string& node, const std::string& boot_id);
 
 /// Asks for the status, again and again with growing pauses (1 s to 10 s) while the node cannot be asked or the module
 /// is on its way in or out of the kernel, until `deadline`. A refusal by the worker ends it at once.

@@ -117,7 +117,7 @@ Sight ModuleActor::look(const upgrade::NodeStep& step, const Deadline& deadline)
         return sight;
     sight.error = std::move(found.error);
     if (!found.look) return sight;
-    if (auto other = other_host(tools_.recorder, step.node, found.look->facts.boot_id)) {
+    if (auto other = other_host(tools_.recorder, fleet_.store(), step.node, found.look->facts.boot_id)) {
         sight.error = std::move(other);
         return sight;
     }

@@ -63,7 +63,7 @@ std::optional<upgrade::Event> StepTools::reboot_of(const std::string& name, cons
 }
 
 void StepTools::plan_again(const std::string& name, const NodeFacts& facts) {
-    if (const auto error = other_host(recorder, name, facts.boot_id)) throw Error(*error);
+    if (const auto error = other_host(recorder, fleet.store(), name, facts.boot_id)) throw Error(*error);
     if (const auto observed = reboot_of(name, facts)) recorder.record(*observed);
     throw Leave{StepEnd::again};
 }

@@ -346,6 +346,10 @@ TEST_CASE("what an upgrade would find on nodes trips its checks") {
     CHECK(node_results({}, "v1.35.4", "", fixed("3.6.9-0")).at("images-present").detail ==
           "a: lacks r/etcd:3.6.9-0, b: lacks r/etcd:3.6.9-0, c: lacks r/etcd:3.6.9-0");
     CHECK(node_results({}, "v1.35.4", "", fixed("3.6.5-0")).at("images-present").outcome == Outcome::ok);
+    const std::pair<std::string, std::string> own_build("image: 'r/etcd:3.6.5-0'", "image: 'r/etcd:3.6.9-0_our.1'");
+    CHECK(node_results({{"a", own_build}, {"b", own_build}, {"c", own_build}}, "v1.35.4", "", fixed("3.6.9-0_our.1"))
+              .at("images-present")
+              .outcome == Outcome::ok);
     // It says from where they come, too, whatever runs.
     CHECK(node_results({}, "v1.35.4", "", fixed("3.6.5-0", "mirror:5000/k8s")).at("images-present").detail ==
           "a: lacks mirror:5000/k8s/kube-apiserver:v1.35.4, b: lacks mirror:5000/k8s/kube-apiserver:v1.35.4, c: lacks "

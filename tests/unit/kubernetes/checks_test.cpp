@@ -89,6 +89,15 @@ TEST_CASE("etcd that kubeadm-config fixes, or names as external without a word")
           "v1.33.13 brings etcd 3.6.5-0; below 3.5.26: a (3.5.24-0)");
 }
 
+TEST_CASE("which phases that are left out are those of an addon, as kubeadm reads them") {
+    CHECK(skipped_phase("bootstrap-token,addon/coredns", "coredns") == "addon/coredns");
+    CHECK(skipped_phase("addon", "kube-proxy") == "addon");
+    for (const auto* other : {"", "addon/coredns", "addon/all", "kubelet-config, addon", "addons"}) {
+        CAPTURE(other);
+        CHECK(skipped_phase(other, "kube-proxy").empty());
+    }
+}
+
 TEST_CASE("an etcd whose version is not known may have a known issue") {
     const auto issues_with = [](const std::string& image) {
         const auto text = control_plane("a", "v1.32.13") + worker("b", "v1.32.13") + R"(---

@@ -2,6 +2,7 @@
 #include "kmm-upgrade/kubernetes/craft.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -18,6 +19,7 @@
 #include "kmm-upgrade/session/newcomers.hpp"
 #include "kmm-upgrade/session/walk_options.hpp"
 #include "kubernetes/catalogue.hpp"
+#include "kubernetes/checks.hpp"
 #include "sys/random.hpp"
 #include "upgrade/drive_kubernetes/attended_actor.hpp"
 #include "upgrade/drive_kubernetes/kubernetes_actor.hpp"
@@ -65,11 +67,9 @@ std::vector<std::string> newcomers_of(kubernetes::Inventory inventory, const upg
 /// Whether the user has kubeadm leave the add-on alone: "kube-proxy", "coredns".
 bool is_addon_skipped(const upgrade::Run& run, const std::string& addon) {
     const auto& options = upgrade::kubernetes::subject_of(run).worker_options;
-    return std::any_of(options.begin(), options.end(), [&](const auto& word) {
-        for (const auto phase : base::split(word, ','))
-            if (phase == "addon" || phase == "addon/all" || phase == "addon/" + addon) return true;
-        return false;
-    });
+    const auto found = std::find(options.begin(), options.end(), "--skip-phases");
+    return found != options.end() && std::next(found) != options.end() &&
+           !kubernetes::skipped_phase(*std::next(found), addon).empty();
 }
 
 /// Says where CoreDNS is older than what kubeadm of the target deploys: kubeadm leaves it where it takes control planes

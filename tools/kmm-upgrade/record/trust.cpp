@@ -30,12 +30,25 @@ std::string sealed_text(const upgrade::Run& run) {
 
 struct RecordedCommand {
     std::string option, text;
+    std::string directory;  ///< where it runs, "" for here
+
+    /// As options, and where that is not here.
+    [[nodiscard]] std::string line() const {
+        return fmt::format("--{} {}{}", option, text, directory.empty() ? "" : " (in " + directory + ")");
+    }
 };
+
+/// The directory of the run's own commands, "" if it is this one.
+std::string directory_elsewhere(const upgrade::Run& run) {
+    const auto& directory = run.options.command_directory;
+    return directory == absolute_path(".") ? std::string() : directory;
+}
 
 std::vector<RecordedCommand> commands_of(const upgrade::Run& run) {
     std::vector<RecordedCommand> found;
     const auto add = [&](std::string_view option, const std::string& text) {
-        if (!text.empty()) found.push_back({std::string(option), text});
+        const bool has_directory = option == "check" || option == "on-event" || option == "patch-query";
+        if (!text.empty()) found.push_back({std::string(option), text, has_directory ? directory_elsewhere(run) : ""});
     };
     add("check", run.options.check);
     add("on-event", run.options.on_event);
@@ -54,8 +67,8 @@ cli::Option trust_option() {
 
 std::vector<std::string> recorded_commands(const upgrade::Run& run) {
     std::vector<std::string> texts;
-    for (const auto& [option, text] : commands_of(run))
-        if (option != k_kubeconfig) texts.push_back(fmt::format("--{} {}", option, text));
+    for (const auto& command : commands_of(run))
+        if (command.option != k_kubeconfig) texts.push_back(command.line());
     return texts;
 }
 
@@ -66,8 +79,8 @@ void seal_record(const std::string& directory, const upgrade::Run& run) {
 void require_trust(const std::string& directory, const upgrade::Run& run, const cli::Args& args,
                    cli::Context& context) {
     std::vector<RecordedCommand> commands = commands_of(run);
-    const auto& directory_of_run = run.options.command_directory;
-    const bool is_here = directory_of_run.empty() || directory_of_run == absolute_path(".");
+    const auto run_directory = directory_elsewhere(run);
+    const bool is_here = run_directory.empty();
     std::erase_if(commands, [&](const RecordedCommand& command) {
         const auto& option = command.option;
         const bool elsewhere = option == k_kubeconfig && (args.get("context") || args.get("cluster"));
@@ -80,7 +93,7 @@ void require_trust(const std::string& directory, const upgrade::Run& run, const 
     if (commands.empty() || record::is_sealed(directory, sealed_text(run))) return;
     if (!args.flag("trust-record")) {
         std::string shown;
-        for (const auto& [option, text] : commands) shown += fmt::format("  --{} {}\n", option, base::escape(text));
+        for (const auto& command : commands) shown += fmt::format("  {}\n", base::escape(command.line()));
         const bool can_ask = !args.flag("no-input") && context.console.in_is_terminal();
         const auto answer =
             can_ask ? context.console.ask(
@@ -93,8 +106,8 @@ void require_trust(const std::string& directory, const upgrade::Run& run, const 
             Error error(Exit::no_permission, "record-untrusted",
                         fmt::format("the record in {} has commands and was not made by this user on this machine",
                                     base::escape(directory)));
-            for (const auto& [option, text] : commands) error.detail(option, base::escape(text));
-            if (!is_here) error.detail("directory", base::escape(directory_of_run));
+            for (const auto& command : commands) error.detail(command.option, base::escape(command.text));
+            if (!is_here) error.detail("directory", base::escape(run_directory));
             throw std::move(error).hint(
                 "if you know where it comes from and want these commands to run: --trust-record");
         }

@@ -13,8 +13,8 @@ namespace kmm::tool_upgrade {
 /// The option --trust-record.
 [[nodiscard]] cli::Option trust_option();
 
-/// What `resume` and its like would run on this machine because the record says so, as options: "--on-event notify.sh";
-/// empty for most records.
+/// What `resume` and its like would run on this machine because the record says so, as options: "--on-event notify.sh",
+/// and where, if that is not the working directory: "--on-event notify.sh (in /srv)"; empty for most records.
 [[nodiscard]] std::vector<std::string> recorded_commands(const upgrade::Run& run);
 
 /// Seals the record in `directory` as one whose commands the user has given. Where that cannot be done, going on needs

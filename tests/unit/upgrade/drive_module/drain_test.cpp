@@ -30,6 +30,13 @@ std::vector<std::string> states_of(const std::vector<value::Node>& entries, cons
     return states;
 }
 
+std::string drained_message(const Drive& drive) {
+    std::string message;
+    for (const auto& entry : drive.journal.entries)
+        if (entry.get_string({"to"}) == "drained") message = entry.get_string({"message"});
+    return message;
+}
+
 }  // namespace
 
 TEST_SUITE("drive::unit") {
@@ -135,10 +142,60 @@ TEST_CASE("a Pod that comes back in spite of the cordon is evicted once more, an
     CHECK(drive.driver.walk() == Ended::complete);
     CHECK(world.workloads.calls == std::vector<std::string>{"node-a cordon", "node-a evict infra/agent",
                                                             "node-a evict infra/agent", "node-a uncordon"});
-    std::string drained;
-    for (const auto& entry : drive.journal.entries)
-        if (entry.get_string({"to"}) == "drained") drained = entry.get_string({"message"});
-    CHECK(drained == "2 Pods evicted, come back in spite of the cordon and stay: infra/agent");
+    CHECK(drained_message(drive) == "2 Pods evicted, come back in spite of the cordon and stay: infra/agent");
+}
+
+TEST_CASE("Pods of other controllers than DaemonSets are evicted as often as they come") {
+    World world(1);
+    int looks = 0, expected = 0;
+    auto& pods = world.workloads.pods_of["node-a"];
+    const auto come = [&](const std::string& name) { pods.push_back(make_pod("shop", name)); };
+    come("web-1");
+    SUBCASE("two more were on their way at the cordon") {
+        expected = 3;
+        world.clock.on_sleep = [&] {
+            if (++looks <= 2) come("web-" + std::to_string(looks + 1));
+        };
+    }
+    SUBCASE("somebody uncordons the node for a while") {
+        expected = 10;
+        world.clock.on_sleep = [&] {
+            if (++looks == 1) world.workloads.cordons["node-a"] = {};
+            if (looks <= 3)
+                for (const auto* name : {"a", "b", "c"}) come(name + std::to_string(looks));
+            if (looks == 3) world.workloads.cordons["node-a"] = {true, "kmm-upgrade l"};
+        };
+    }
+    world.store.on_write = [&] { CHECK(pods.empty()); };
+    Drive drive(world, world.prepare(draining()));
+    CHECK(drive.driver.walk() == Ended::complete);
+    CHECK(pods.empty());
+    CHECK(drained_message(drive) == std::to_string(expected) + " Pods evicted");
+}
+
+TEST_CASE("of Pods that stay in spite of the cordon the last look is told") {
+    World world(1);
+    int looks = 0;
+    auto& pods = world.workloads.pods_of["node-a"];
+    const auto come = [&](const std::string& name) {
+        pods.push_back(make_pod("infra", name, "ExtendedDaemonSetReplicaSet"));
+    };
+    come("agent-0");
+    pods.push_back(make_pod("shop", "web-1"));
+    bool is_web_slow = true;
+    world.workloads.on_evict = [&](const api::WorkloadPod& pod) -> std::optional<PodEviction> {
+        if (pod.name != "web-1" || !is_web_slow) return std::nullopt;
+        return PodEviction{Outcome::blocked, "web needs 2", std::chrono::milliseconds(1000)};
+    };
+    world.clock.on_sleep = [&] {
+        if (++looks > 4) return;
+        std::erase_if(pods, [](const auto& pod) { return pod.namespace_ == "infra"; });
+        come("agent-" + std::to_string(looks));
+        is_web_slow = looks < 4;
+    };
+    Drive drive(world, world.prepare(draining()));
+    CHECK(drive.driver.walk() == Ended::complete);
+    CHECK(drained_message(drive) == "3 Pods evicted, come back in spite of the cordon and stay: infra/agent-4");
 }
 
 TEST_CASE("a budget that gives way is waited for, and named after five seconds, then every thirty") {

@@ -177,3 +177,32 @@ TEST_CASE("a connection that was lost and came back is in the journal") {
         CHECK(told == 1);
     }
 }
+
+TEST_CASE("a boot id of another node is that of another host, unless the own Node says it, too") {
+    const std::string before = "11111111-2222-4333-8444-555555555555", after = "11111111-2222-4333-8444-666666666666";
+    for (const bool shares_kernel : {true, false}) {
+        CAPTURE(shares_kernel);
+        World world(2, false);
+        for (const auto* name : {"node-a", "node-b"})
+            world.nodes.nodes.at(name).boot = world.store.find(name).boot_id = before;
+        upgrade::Options options;
+        options.via = upgrade::Via::ssh;
+        Drive drive(world, world.prepare(options));
+        int checks = 0;
+        world.nodes.fault = [&](const cluster::WorkerCall& call, const auto&) -> std::optional<cluster::WorkerReply> {
+            if (call.args.front() != "check" || ++checks > 1) return std::nullopt;
+            for (auto& [name, node] : world.nodes.nodes) node.boot = after;
+            world.store.find("node-a").boot_id = after;
+            if (shares_kernel) world.store.find("node-b").boot_id = after;
+            return FakeNodes::lost(cluster::CallEnd::unknown);
+        };
+        CHECK(drive.driver.walk() == (shares_kernel ? Ended::complete : Ended::paused));
+        CHECK(drive.recorder.node("node-a").boot_id == after);
+        if (shares_kernel) continue;
+        CHECK(drive.recorder.node("node-b").reason == "node-differs");
+        CHECK(world.nodes.nodes.at("node-b").live.empty());
+        world.store.find("node-b").boot_id = after;  // its kubelet has said so by now
+        drive.driver.retry("node-b");
+        CHECK(drive.driver.walk() == Ended::complete);
+    }
+}
