@@ -61,7 +61,7 @@ TEST_SUITE("sys::unit") {
         std::filesystem::permissions(script, std::filesystem::perms::owner_all);
         CHECK(told() == "command ./script cannot be run: it is there, and the interpreter that it names is not");
         spec.directory = "/" + std::string(300, 'x');
-        CHECK(told() == "cannot enter " + spec.directory + ": File name too long");
+        CHECK(told() == "cannot enter " + spec.directory + ": File name too long (ENAMETOOLONG)");
     }
 
     TEST_CASE("a child's output, error output and exit code come back") {
