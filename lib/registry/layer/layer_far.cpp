@@ -14,23 +14,6 @@ namespace kmm::registry {
 
 namespace {
 
-/// The path in the image that `target`, of a link at `path`, names if nothing on its way is a link; nullopt if it
-/// leaves the image.
-std::optional<std::string> named_by(std::string_view path, std::string_view target) {
-    std::string end(target.starts_with('/') ? std::string_view() : parent_of(path));
-    for (const std::string_view piece : base::split(target, '/')) {
-        if (piece == "..") {
-            if (end.empty()) {
-                return std::nullopt;
-            }
-            end = parent_of(end);
-        } else if (!piece.empty() && piece != ".") {
-            end += (end.empty() ? "" : "/") + std::string(piece);
-        }
-    }
-    return end;
-}
-
 /// True if `target`, of a link at `path` below `root`, begins with places that are not below `root`.
 bool goes_outside(std::string_view path, std::string_view target, std::string_view root) {
     bool outside = target.starts_with('/');
@@ -89,7 +72,7 @@ void LayerView::await_far_file(const std::string& path, const std::string& end, 
 /// True if the link means a file, or by a way outside something in its own wanted directory, and was taken as that.
 /// Everything else is left to stricter rules.
 bool LayerView::add_link_to_file(const std::string& path, const LayerEntry& entry) {
-    std::optional<std::string> end = named_by(path, entry.target);
+    std::optional<std::string> end = lexical_end(path, entry.target);
     if (end && !may_mean_file(path, *end) && !wanted_.covers(*end)) {
         end = way_.end_of(*end);  // as by a /lib that is one to usr/lib
     }

@@ -45,23 +45,6 @@ bool is_printable(std::string_view path) {
     });
 }
 
-/// What the relative target of the link at `path` names if nothing on its way is a link; nullopt if it leaves the
-/// image.
-std::optional<std::string> lexical_end(std::string_view path, std::string_view target) {
-    std::string end(parent_of(path));
-    for (const std::string_view piece : base::split(target, '/')) {
-        if (piece == "..") {
-            if (end.empty()) {
-                return std::nullopt;
-            }
-            end = parent_of(end);
-        } else if (!piece.empty() && piece != ".") {
-            end = join(end, piece);
-        }
-    }
-    return end;
-}
-
 }  // namespace
 
 LayerView::LayerView(Wanted wanted, const Limits& limits)

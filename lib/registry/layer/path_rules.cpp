@@ -116,6 +116,21 @@ std::optional<std::string> Wanted::root_of(std::string_view path) const {
     return std::nullopt;
 }
 
+std::optional<std::string> lexical_end(std::string_view path, std::string_view target) {
+    std::string end(target.starts_with('/') ? std::string_view() : parent_of(path));
+    for (const std::string_view piece : base::split(target, '/')) {
+        if (piece == "..") {
+            if (end.empty()) {
+                return std::nullopt;
+            }
+            end = parent_of(end);
+        } else if (!piece.empty() && piece != ".") {
+            end += (end.empty() ? "" : "/") + std::string(piece);
+        }
+    }
+    return end;
+}
+
 Wanted wanted_below(const std::string& dir_name, const std::vector<std::string>& kernels, bool all_kernels,
                     const std::string& firmware_path) {
     Wanted wanted;

@@ -23,6 +23,10 @@ namespace kmm::registry {
 [[nodiscard]] std::string_view parent_of(std::string_view path) noexcept;
 [[nodiscard]] std::string_view name_of(std::string_view path) noexcept;
 
+/// The path in the image that `target`, of a link at `path`, names if nothing on its way is a link; nullopt if it
+/// leaves the image.
+[[nodiscard]] std::optional<std::string> lexical_end(std::string_view path, std::string_view target);
+
 /// How the name of a whiteout begins; what follows is the name that it takes away.
 inline constexpr std::string_view k_whiteout = ".wh.";
 /// The name of the whiteout of everything that lower layers have in its directory.
