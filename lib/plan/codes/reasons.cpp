@@ -55,7 +55,7 @@ constexpr std::array k_reasons{
            "remove the schedule label of the module from the node"},
     Reason{"version-relabelled", "the version labels take the module out and put it back", ""},
     Reason{"worker-running", "a worker Pod is running for the module", ""},
-    Reason{"worker-stale", "a worker Pod is deleted since it works on what is no longer wanted", ""},
+    Reason{"worker-stale", "a worker Pod is deleted since it works on what is not wanted", ""},
 };
 
 }  // namespace
