@@ -12,7 +12,7 @@
 #include "base/number.hpp"
 #include "base/text.hpp"
 #include "kubeadm/processes.hpp"
-#include "kubernetes/kubelet_config.hpp"
+#include "kubernetes/inventory/kubelet_config.hpp"
 
 namespace kmm::kubeadm {
 namespace {

@@ -11,7 +11,7 @@
 #include "base/text.hpp"
 #include "kubeadm/facts.hpp"
 #include "kubeadm/processes.hpp"
-#include "kubernetes/kubelet_config.hpp"
+#include "kubernetes/inventory/kubelet_config.hpp"
 #include "value/reader.hpp"
 #include "value/toml_reader.hpp"
 

@@ -12,7 +12,7 @@
 #include "kubeadm/facts.hpp"
 #include "kubeadm/manifests.hpp"
 #include "kubeadm/steps.hpp"
-#include "kubernetes/image_name.hpp"
+#include "kubernetes/inventory/image_name.hpp"
 #include "sys/directory.hpp"
 #include "value/writer.hpp"
 

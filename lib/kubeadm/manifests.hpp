@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "kubeadm/node.hpp"
-#include "kubernetes/version.hpp"
+#include "kubernetes/versions/version.hpp"
 
 namespace kmm::kubeadm {
 

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "kubernetes/version.hpp"
+#include "kubernetes/versions/version.hpp"
 #include "nodejob/slot.hpp"
 #include "sys/clock.hpp"
 #include "sys/fd.hpp"

@@ -10,7 +10,7 @@
 #include "base/text.hpp"
 #include "kubeadm/facts.hpp"
 #include "kubeadm/manifests.hpp"
-#include "kubernetes/kubelet_config.hpp"
+#include "kubernetes/inventory/kubelet_config.hpp"
 #include "value/reader.hpp"
 
 namespace kmm::kubeadm {

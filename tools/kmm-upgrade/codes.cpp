@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
-#include "kubernetes/check_list.hpp"
+#include "kubernetes/finding/check_list.hpp"
 #include "plan/codes/codes.hpp"
 
 namespace kmm::tool_upgrade {

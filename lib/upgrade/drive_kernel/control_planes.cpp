@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
-#include "kubernetes/node_role.hpp"
 #include "base/text.hpp"
+#include "kubernetes/inventory/node_role.hpp"
 
 namespace kmm::drive {
 namespace {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "kubernetes/version.hpp"
+#include "kubernetes/versions/version.hpp"
 #include "upgrade/drive/worker_steps.hpp"
 
 namespace kmm::drive {

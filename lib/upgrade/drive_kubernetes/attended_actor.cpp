@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
-#include "kubernetes/patches.hpp"
+#include "kubernetes/versions/patches.hpp"
 #include "upgrade/drive/step_runner.hpp"
 #include "upgrade/drive_kubernetes/programs.hpp"
 #include "upgrade/engine/procedure.hpp"

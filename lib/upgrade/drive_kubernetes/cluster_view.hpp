@@ -10,7 +10,7 @@
 
 #include "cluster/cluster.hpp"
 #include "kube/client.hpp"
-#include "kubernetes/inventory.hpp"
+#include "kubernetes/inventory/inventory.hpp"
 
 namespace kmm::drive {
 

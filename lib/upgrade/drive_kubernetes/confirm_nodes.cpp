@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
-#include "kubernetes/observe.hpp"
+#include "kubernetes/versions/observe.hpp"
 #include "upgrade/drive/readiness.hpp"
 #include "upgrade/drive_kubernetes/kubernetes_actor.hpp"
 #include "upgrade/drive_kubernetes/node_proof.hpp"

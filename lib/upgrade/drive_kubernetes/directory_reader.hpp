@@ -9,7 +9,7 @@
 #include <string>
 #include <utility>
 
-#include "kubernetes/inventory.hpp"
+#include "kubernetes/inventory/inventory.hpp"
 
 namespace kmm::drive {
 

@@ -8,8 +8,8 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
-#include "kubernetes/checks.hpp"
-#include "kubernetes/observe.hpp"
+#include "kubernetes/finding/configuration.hpp"
+#include "kubernetes/versions/observe.hpp"
 #include "upgrade/drive_kubernetes/node_proof.hpp"
 
 namespace kmm::drive {

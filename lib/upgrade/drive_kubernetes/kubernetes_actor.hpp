@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "cluster/workloads.hpp"
-#include "kubernetes/observe.hpp"
+#include "kubernetes/versions/observe.hpp"
 #include "upgrade/drive/actor.hpp"
 #include "upgrade/drive/emptier.hpp"
 #include "upgrade/drive/recorder.hpp"

@@ -6,7 +6,8 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
-#include "kubernetes/checks.hpp"
+#include "kubernetes/finding/configuration.hpp"
+#include "kubernetes/finding/finding.hpp"
 #include "upgrade/drive/objects.hpp"
 
 namespace kmm::drive {

@@ -6,9 +6,9 @@
 #include <optional>
 #include <string>
 
-#include "kubernetes/inventory.hpp"
-#include "kubernetes/observe.hpp"
-#include "kubernetes/version.hpp"
+#include "kubernetes/inventory/inventory.hpp"
+#include "kubernetes/versions/observe.hpp"
+#include "kubernetes/versions/version.hpp"
 #include "upgrade/drive/deadline.hpp"
 #include "upgrade/drive_kubernetes/cluster_view.hpp"
 

@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include "kubernetes/catalogue.hpp"
-#include "kubernetes/observe.hpp"
-#include "kubernetes/path.hpp"
+#include "kubernetes/versions/catalogue.hpp"
+#include "kubernetes/versions/observe.hpp"
+#include "kubernetes/versions/path.hpp"
 #include "upgrade/engine/run.hpp"
 #include "upgrade/kubernetes/subject.hpp"
 

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "kubernetes/applications.hpp"
-#include "kubernetes/patches.hpp"
+#include "kubernetes/versions/applications.hpp"
+#include "kubernetes/versions/patches.hpp"
 
 namespace kmm::drive {
 

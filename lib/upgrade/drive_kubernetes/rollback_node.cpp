@@ -8,7 +8,8 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
-#include "kubernetes/checks.hpp"
+#include "kubernetes/finding/configuration.hpp"
+#include "kubernetes/finding/finding.hpp"
 #include "upgrade/drive_kubernetes/kubernetes_actor.hpp"
 #include "upgrade/drive_kubernetes/node_proof.hpp"
 

@@ -8,7 +8,7 @@
 #include "kubeadm/backup.hpp"
 #include "kubeadm/processes.hpp"
 #include "kubeadm/steps.hpp"
-#include "kubernetes/kubelet_config.hpp"
+#include "kubernetes/inventory/kubelet_config.hpp"
 #include "net/http.hpp"
 #include "place.hpp"
 #include "sys/file_ops.hpp"

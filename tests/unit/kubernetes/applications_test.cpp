@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "kubernetes/checks.hpp"
+#include "kubernetes/check/checks.hpp"
 #include "unit/kubernetes/make_inventory.hpp"
 
 using namespace kmm;

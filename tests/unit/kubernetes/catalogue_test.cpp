@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "base/text.hpp"
-#include "kubernetes/catalogue.hpp"
-#include "kubernetes/path.hpp"
+#include "kubernetes/versions/catalogue.hpp"
+#include "kubernetes/versions/path.hpp"
 
 using namespace kmm;
 using namespace kmm::kubernetes;

@@ -5,7 +5,8 @@
 #include <map>
 #include <string>
 
-#include "kubernetes/checks.hpp"
+#include "kubernetes/check/checks.hpp"
+#include "kubernetes/check/node_checks.hpp"
 #include "unit/kubernetes/make_inventory.hpp"
 #include "value/reader.hpp"
 

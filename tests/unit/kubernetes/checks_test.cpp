@@ -5,7 +5,9 @@
 #include <set>
 #include <string>
 
-#include "kubernetes/checks.hpp"
+#include "kubernetes/check/checks.hpp"
+#include "kubernetes/finding/check_list.hpp"
+#include "kubernetes/finding/configuration.hpp"
 #include "unit/kubernetes/make_inventory.hpp"
 
 using namespace kmm;

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "kubernetes/inventory.hpp"
+#include "kubernetes/inventory/inventory.hpp"
 #include "value/reader.hpp"
 
 namespace kmm::kubernetes::test {

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "kubernetes/checks.hpp"
-#include "kubernetes/require.hpp"
-#include "kubernetes/states.hpp"
+#include "kubernetes/check/checks.hpp"
+#include "kubernetes/check/require.hpp"
+#include "kubernetes/versions/states.hpp"
 #include "unit/kubernetes/make_inventory.hpp"
 #include "value/object_stream.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kubernetes/scan.hpp"
+#include "kubernetes/check/scan.hpp"
 
 #include <doctest/doctest.h>
 

@@ -7,7 +7,7 @@
 #include <tuple>
 #include <vector>
 
-#include "kubernetes/version.hpp"
+#include "kubernetes/versions/version.hpp"
 
 using kmm::kubernetes::minors_behind;
 using kmm::kubernetes::MinorVersion;

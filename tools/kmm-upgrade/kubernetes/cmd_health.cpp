@@ -7,7 +7,7 @@
 #include "kmm-upgrade/kubernetes/report.hpp"
 #include "kmm-upgrade/kubernetes/source.hpp"
 #include "kmm-upgrade/verbs.hpp"
-#include "kubernetes/checks.hpp"
+#include "kubernetes/check/checks.hpp"
 
 namespace kmm::tool_upgrade {
 namespace {

@@ -9,7 +9,7 @@
 #include "cli/table.hpp"
 #include "kmm-upgrade/kubernetes/craft.hpp"
 #include "kmm-upgrade/kubernetes/source.hpp"
-#include "kubernetes/scan.hpp"
+#include "kubernetes/check/scan.hpp"
 
 namespace kmm::tool_upgrade {
 namespace {

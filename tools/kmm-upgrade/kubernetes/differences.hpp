@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "kmm-upgrade/craft.hpp"
-#include "kubernetes/observe.hpp"
+#include "kubernetes/versions/observe.hpp"
 
 namespace kmm::tool_upgrade {
 

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "cli/app.hpp"
-#include "kubernetes/catalogue.hpp"
-#include "kubernetes/observe.hpp"
+#include "kubernetes/versions/catalogue.hpp"
+#include "kubernetes/versions/observe.hpp"
 #include "upgrade/drive_kubernetes/plan_runs.hpp"
 
 namespace kmm::tool_upgrade {

@@ -7,6 +7,7 @@
 
 #include "base/text.hpp"
 #include "cli/document.hpp"
+#include "kubernetes/finding/check_list.hpp"
 
 namespace kmm::tool_upgrade {
 namespace {

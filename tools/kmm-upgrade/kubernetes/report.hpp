@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "cli/app.hpp"
-#include "kubernetes/checks.hpp"
+#include "kubernetes/check/checks.hpp"
 #include "report/formats.hpp"
 
 namespace kmm::tool_upgrade {

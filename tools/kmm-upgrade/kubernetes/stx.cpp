@@ -6,7 +6,7 @@
 
 #include "base/text.hpp"
 #include "cli/text.hpp"
-#include "kubernetes/version.hpp"
+#include "kubernetes/versions/version.hpp"
 #include "upgrade/engine/replay.hpp"
 #include "upgrade/kubernetes/subject.hpp"
 

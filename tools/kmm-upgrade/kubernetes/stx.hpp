@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "kubernetes/observe.hpp"
+#include "kubernetes/versions/observe.hpp"
 #include "upgrade/engine/run.hpp"
 
 namespace kmm::tool_upgrade {

@@ -10,14 +10,14 @@
 #include "kmm-upgrade/craft.hpp"
 #include "kmm-upgrade/kubernetes/source.hpp"
 #include "kmm-upgrade/kubernetes/stx.hpp"
-#include "kmm-upgrade/session/board.hpp"
 #include "kmm-upgrade/record/access.hpp"
 #include "kmm-upgrade/record/trust.hpp"
-#include "kmm-upgrade/verbs.hpp"
 #include "kmm-upgrade/record/view.hpp"
-#include "kubernetes/observe.hpp"
-#include "value/writer.hpp"
+#include "kmm-upgrade/session/board.hpp"
+#include "kmm-upgrade/verbs.hpp"
+#include "kubernetes/versions/observe.hpp"
 #include "upgrade/engine/replay.hpp"
+#include "value/writer.hpp"
 
 namespace kmm::tool_upgrade {
 namespace {

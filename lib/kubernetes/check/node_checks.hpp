@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checks of what nodes have answered.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "kubernetes/finding/finding.hpp"
+
+namespace kmm::kubernetes {
+
+/// They need CheckInput::nodes.
+[[nodiscard]] std::span<const CheckRow> node_checks() noexcept;
+[[nodiscard]] std::span<const CheckRow> etcd_checks() noexcept;
+[[nodiscard]] std::span<const CheckRow> service_checks() noexcept;
+[[nodiscard]] std::span<const CheckRow> placing_checks() noexcept;
+
+/// The node whose etcd says that it leads, "" if none does.
+[[nodiscard]] std::string etcd_leader(const NodeAnswers& answers);
+
+}  // namespace kmm::kubernetes

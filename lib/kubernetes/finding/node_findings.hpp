@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// What checks of nodes share: members of the facts that a node has answered with.
+#pragma once
+
+#include <algorithm>
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/text.hpp"
+#include "kubernetes/finding/finding.hpp"
+
+namespace kmm::kubernetes {
+
+using value::Node;
+
+/// The text there, "" if it is none.
+[[nodiscard]] inline std::string text_of(const Node& facts, std::initializer_list<std::string_view> path) {
+    const auto* found = facts.find_path(path);
+    return found == nullptr || !found->is_string() ? std::string() : found->text();
+}
+
+[[nodiscard]] inline std::optional<bool> flag_of(const Node& facts, std::initializer_list<std::string_view> path) {
+    const auto* found = facts.find_path(path);
+    return found == nullptr ? std::nullopt : found->as_bool();
+}
+
+/// Why a node could not read that field of its facts, "" if it does not say.
+[[nodiscard]] inline std::string unread_reason(const Node& facts, std::string_view field) {
+    if (const auto* list = facts.find("unread")) {
+        for (const auto& item : list->items()) {
+            if (item.get_string({"field"}) == field) { return base::escape(item.get_string({"reason"})); }
+        }
+    }
+    return {};
+}
+
+/// unread_reason, or that it is not known.
+[[nodiscard]] inline std::string unread(const Node& facts, std::string_view field) {
+    auto reason = unread_reason(facts, field);
+    return reason.empty() ? "unknown" : reason;
+}
+
+/// The time by the clock of the node that has answered with `facts`: that of certificates there and of its processes.
+/// `now` where it says nothing.
+[[nodiscard]] inline std::int64_t time_on(const Node& facts, std::int64_t now) {
+    return base::parse_rfc3339(text_of(facts, {"time"})).value_or(now);
+}
+
+/// The time by the clocks of the nodes, whose median counts; where none was asked, that of this machine. Objects of the
+/// API have times of the nodes.
+[[nodiscard]] inline std::int64_t time_of_nodes(const CheckInput& input) {
+    std::vector<std::int64_t> ahead;
+    if (input.nodes != nullptr) {
+        for (const auto& [name, answer] : *input.nodes) {
+            if (answer.facts.is_null()) { continue; }
+            if (const auto time = base::parse_rfc3339(text_of(answer.facts, {"time"})); time)
+                ahead.push_back(*time - answer.answered);
+        }
+    }
+    if (ahead.empty()) { return input.now; }
+    std::sort(ahead.begin(), ahead.end());
+    return input.now + ahead[ahead.size() / 2];
+}
+
+/// FAIL with what `problem` says of each node that has answered; OK only if every node has. Why one has not is said by
+/// node-reach.
+template <typename Problem>
+[[nodiscard]] Finding each_node(const CheckInput& input, std::string fine, Problem&& problem) {
+    std::vector<std::string> problems, silent;
+    for (const auto& [name, answer] : *input.nodes) {
+        if (answer.facts.is_null()) {
+            silent.push_back(base::escape(name));
+            continue;
+        }
+        if (auto found = problem(name, answer.facts); !found.empty()) {
+            problems.push_back(fmt::format("{}: {}", base::escape(name), found));
+        }
+    }
+    if (problems.empty() && !silent.empty()) {
+        return {Outcome::skip, fmt::format("no answer from {}", name_some(silent))};
+    }
+    return fail_if_any(problems, std::move(fine));
+}
+
+/// What is fine as far as it is known is not said of what is not.
+[[nodiscard]] inline Finding known_or_skipped(Finding found, const std::vector<std::string>& unknown) {
+    return found.outcome == Outcome::ok && !unknown.empty()
+               ? Finding{Outcome::skip, fmt::format("not known: {}", name_some(unknown))}
+               : found;
+}
+
+/// What a Node is instead of a machine with Linux, "" if it is one.
+[[nodiscard]] inline std::string foreign_system(const NodeObject& node) {
+    const auto* type = find_label(node.meta.labels, "type");
+    if (type != nullptr && *type == "virtual-kubelet") { return "a virtual kubelet"; }
+    if (find_label(node.meta.annotations, "kwok.x-k8s.io/node") != nullptr) { return "played by KWOK"; }
+    return node.system.empty() || node.system == "linux" ? std::string() : base::escape(node.system);
+}
+
+/// Has the label of a control plane.
+[[nodiscard]] inline bool is_control_plane_node(const CheckInput& input, const std::string& name) {
+    const auto& all = input.seen.control_plane_nodes;
+    return std::find(all.begin(), all.end(), name) != all.end();
+}
+
+/// The strings of a list there.
+[[nodiscard]] inline std::vector<std::string> texts_of(const Node& facts,
+                                                       std::initializer_list<std::string_view> path) {
+    std::vector<std::string> texts;
+    if (const auto* list = facts.find_path(path)) {
+        for (const auto& item : list->items()) { texts.push_back(base::escape(item.text())); }
+    }
+    return texts;
+}
+
+}  // namespace kmm::kubernetes
