@@ -75,7 +75,7 @@ function(kmm_room name)
     # Optimising takes long with sanitizers. It pays for what every process and most tests run through.
     target_compile_options(kmm_${name} PRIVATE $<IF:$<IN_LIST:${name},base;value;record>,-O1,-O0>)
     # For the fuzz targets: the rooms that read what others wrote.
-    if(name MATCHES "^(value|api|image|trust|plan_[a-z]+|registry_[a-z]+|cluster|kmod_[a-z]+|recipe_template)$")
+    if(name MATCHES "^(value|api|image|trust|plan_[a-z]+|registry_[a-z]+|cluster_[a-z]+|kmod_[a-z]+|recipe_template)$")
       target_compile_options(kmm_${name} PRIVATE -fsanitize-coverage=trace-pc)
     endif()
   endif()

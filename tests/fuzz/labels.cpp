@@ -4,7 +4,7 @@
 
 #include "api/names.hpp"
 #include "base/error.hpp"
-#include "cluster/selector.hpp"
+#include "cluster/seam/selector.hpp"
 #include "fuzz/target.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

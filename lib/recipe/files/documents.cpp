@@ -7,8 +7,8 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
-#include "cluster/directory_store.hpp"
-#include "cluster/documents.hpp"
+#include "cluster/folder/directory_store.hpp"
+#include "cluster/folder/documents.hpp"
 #include "recipe/files/chart_files.hpp"
 #include "recipe/files/observe.hpp"
 #include "recipe/plan/graph.hpp"

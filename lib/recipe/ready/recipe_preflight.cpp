@@ -11,7 +11,7 @@
 
 #include <fmt/format.h>
 
-#include "cluster/directory_store.hpp"
+#include "cluster/folder/directory_store.hpp"
 #include "plan/fleet/survey.hpp"
 #include "preflight/images.hpp"
 #include "recipe/decide/decision.hpp"

@@ -5,7 +5,7 @@
 #include <functional>
 #include <string>
 
-#include "cluster/workloads.hpp"
+#include "cluster/seam/workloads.hpp"
 #include "upgrade/drive/actor.hpp"
 #include "upgrade/drive/recorder.hpp"
 

@@ -5,7 +5,7 @@
 #include <functional>
 #include <string>
 
-#include "cluster/workloads.hpp"
+#include "cluster/seam/workloads.hpp"
 #include "plan/fleet/drain.hpp"
 #include "upgrade/drive/deadline.hpp"
 #include "upgrade/drive/recorder.hpp"

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "cluster/store.hpp"
+#include "cluster/seam/store.hpp"
 #include "upgrade/drive/gate.hpp"
 #include "upgrade/drive/pool.hpp"
 #include "upgrade/drive/recorder.hpp"

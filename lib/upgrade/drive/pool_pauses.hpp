@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "cluster/machine_pools.hpp"
+#include "cluster/live/machine_pools.hpp"
 #include "upgrade/drive/actor.hpp"
 #include "upgrade/engine/event.hpp"
 #include "upgrade/engine/run.hpp"

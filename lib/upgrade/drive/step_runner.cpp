@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "cluster/store.hpp"
+#include "cluster/seam/store.hpp"
 #include "upgrade/engine/hint.hpp"
 #include "upgrade/engine/table.hpp"
 

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "cluster/runner.hpp"
-#include "cluster/worker_answer.hpp"
+#include "cluster/seam/runner.hpp"
+#include "cluster/seam/worker_answer.hpp"
 #include "upgrade/drive/deadline.hpp"
 #include "upgrade/drive/worker_warnings.hpp"
 

@@ -6,7 +6,7 @@
 #include <map>
 #include <string>
 
-#include "cluster/store.hpp"
+#include "cluster/seam/store.hpp"
 #include "upgrade/drive/deadline.hpp"
 #include "upgrade/drive_kernel/reboot.hpp"
 #include "upgrade/drive_module/worker.hpp"

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "cluster/workloads.hpp"
+#include "cluster/seam/workloads.hpp"
 #include "upgrade/drive/actor.hpp"
 #include "upgrade/drive/emptier.hpp"
 #include "upgrade/drive/node_drivers.hpp"

@@ -7,8 +7,8 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
-#include "cluster/documents.hpp"
-#include "cluster/guarded_write.hpp"
+#include "cluster/folder/documents.hpp"
+#include "cluster/folder/guarded_write.hpp"
 #include "kube/access.hpp"
 #include "kubernetes/inventory/removed_apis.hpp"
 #include "kubernetes/versions/observe.hpp"

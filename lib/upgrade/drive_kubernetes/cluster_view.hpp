@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "cluster/cluster.hpp"
+#include "cluster/live/cluster.hpp"
 #include "kube/client.hpp"
 #include "kubernetes/inventory/inventory.hpp"
 

@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cluster/workloads.hpp"
+#include "cluster/seam/workloads.hpp"
 #include "kubernetes/versions/observe.hpp"
 #include "upgrade/drive/actor.hpp"
 #include "upgrade/drive/emptier.hpp"

@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
-#include "cluster/object_facts.hpp"
+#include "cluster/seam/object_facts.hpp"
 #include "upgrade/drive/actor.hpp"
 #include "upgrade/drive/objects.hpp"
 

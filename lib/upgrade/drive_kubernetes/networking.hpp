@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "cluster/cluster.hpp"
+#include "cluster/live/cluster.hpp"
 #include "upgrade/drive/deadline.hpp"
 #include "upgrade/drive/objects.hpp"
 #include "upgrade/engine/run.hpp"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "upgrade/drive_kubernetes/rights.hpp"
 
-#include "cluster/kube_store.hpp"
-#include "cluster/workloads.hpp"
+#include "cluster/live/kube_store.hpp"
+#include "cluster/seam/workloads.hpp"
 #include "upgrade/drive_kubernetes/network_canary.hpp"
 
 namespace kmm::drive {

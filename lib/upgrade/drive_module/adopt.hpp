@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "cluster/store.hpp"
+#include "cluster/seam/store.hpp"
 #include "upgrade/drive_module/prepare.hpp"
 #include "upgrade/engine/event.hpp"
 #include "upgrade/engine/run.hpp"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "cluster/workloads.hpp"
+#include "cluster/seam/workloads.hpp"
 #include "plan/fleet/drain.hpp"
 #include "upgrade/drive_module/dry_run.hpp"
 #include "upgrade/engine/run.hpp"

@@ -9,8 +9,8 @@
 #include <optional>
 #include <string>
 
-#include "cluster/runner.hpp"
-#include "cluster/store.hpp"
+#include "cluster/seam/runner.hpp"
+#include "cluster/seam/store.hpp"
 #include "upgrade/drive_module/worker.hpp"
 
 namespace kmm::drive {

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "api/types.hpp"
-#include "cluster/store.hpp"
+#include "cluster/seam/store.hpp"
 #include "plan/fleet/guard.hpp"
 #include "plan/kmm/resolve.hpp"
 #include "upgrade/engine/run.hpp"

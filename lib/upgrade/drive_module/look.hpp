@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "cluster/store.hpp"
+#include "cluster/seam/store.hpp"
 #include "sys/clock.hpp"
 #include "upgrade/drive/deadline.hpp"
 #include "upgrade/drive/recorder.hpp"

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "cluster/selector.hpp"
-#include "cluster/store.hpp"
-#include "upgrade/drive_module/worker.hpp"
+#include "cluster/seam/selector.hpp"
+#include "cluster/seam/store.hpp"
 #include "sys/clock.hpp"
+#include "upgrade/drive_module/worker.hpp"
 #include "upgrade/engine/run.hpp"
 
 namespace kmm::drive {

@@ -5,7 +5,7 @@
 #include <functional>
 #include <string>
 
-#include "cluster/workloads.hpp"
+#include "cluster/seam/workloads.hpp"
 #include "upgrade/drive/cordons.hpp"
 #include "upgrade/drive/late_words.hpp"
 #include "upgrade/drive/recorder.hpp"

@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "cluster/store.hpp"
+#include "cluster/seam/store.hpp"
+#include "sys/clock.hpp"
 #include "upgrade/drive_module/prepare.hpp"
 #include "upgrade/drive_module/worker.hpp"
-#include "sys/clock.hpp"
 
 namespace kmm::drive {
 

@@ -10,7 +10,7 @@
 #include "api/types.hpp"
 #include "base/error.hpp"
 #include "base/module_name.hpp"
-#include "cluster/worker_answer.hpp"
+#include "cluster/seam/worker_answer.hpp"
 #include "upgrade/module/subject.hpp"
 
 namespace kmm::drive {

@@ -14,7 +14,7 @@
 #include "base/error.hpp"
 #include "base/join_some.hpp"
 #include "base/text.hpp"
-#include "cluster/object_facts.hpp"
+#include "cluster/seam/object_facts.hpp"
 #include "upgrade/drive_recipe/readiness.hpp"
 
 namespace kmm::drive {

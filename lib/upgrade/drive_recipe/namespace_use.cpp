@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
-#include "cluster/object_facts.hpp"
+#include "cluster/seam/object_facts.hpp"
 #include "value/object_stream.hpp"
 
 namespace kmm::drive {

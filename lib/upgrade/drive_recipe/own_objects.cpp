@@ -9,7 +9,7 @@
 
 #include "base/join_some.hpp"
 #include "base/text.hpp"
-#include "cluster/object_facts.hpp"
+#include "cluster/seam/object_facts.hpp"
 #include "upgrade/drive/actor.hpp"
 #include "upgrade/drive_recipe/namespace_use.hpp"
 #include "upgrade/drive_recipe/readiness.hpp"

@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
-#include "cluster/machine_pools.hpp"
+#include "cluster/live/machine_pools.hpp"
 #include "recipe/plan/facts.hpp"
 #include "recipe/plan/graph.hpp"
 #include "recipe/template/json.hpp"

@@ -8,7 +8,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
-#include "cluster/object_facts.hpp"
+#include "cluster/seam/object_facts.hpp"
 #include "recipe/template/functions.hpp"
 #include "recipe/template/value.hpp"
 #include "upgrade/drive/objects.hpp"

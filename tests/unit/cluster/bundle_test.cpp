@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "cluster/ssh_runner.hpp"
-#include "cluster/worker_answer.hpp"
+#include "cluster/seam/worker_answer.hpp"
+#include "cluster/worker/ssh_runner.hpp"
 #include "unit/cluster/tree.hpp"
 
 using namespace kmm;

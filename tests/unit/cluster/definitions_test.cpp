@@ -2,8 +2,8 @@
 #include <fstream>
 #include <sstream>
 
-#include "cluster/definitions.hpp"
-#include "cluster/operator_signs.hpp"
+#include "cluster/live/definitions.hpp"
+#include "cluster/live/operator_signs.hpp"
 #include "unit/kube/fixture.hpp"
 
 using namespace kmm;

@@ -7,7 +7,7 @@
 #include <functional>
 #include <string>
 
-#include "cluster/directory_store.hpp"
+#include "cluster/folder/directory_store.hpp"
 #include "unit/cluster/tree.hpp"
 
 using namespace kmm;

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "api/labels.hpp"
-#include "cluster/directory_store.hpp"
+#include "cluster/folder/directory_store.hpp"
 #include "unit/cluster/tree.hpp"
 
 using namespace kmm;

@@ -10,8 +10,8 @@
 #include <string>
 
 #include "api/codec.hpp"
-#include "cluster/documents.hpp"
-#include "cluster/object_facts.hpp"
+#include "cluster/folder/documents.hpp"
+#include "cluster/seam/object_facts.hpp"
 #include "sys/directory.hpp"
 #include "sys/temp_dir.hpp"
 

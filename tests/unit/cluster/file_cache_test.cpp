@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cluster/file_cache.hpp"
+#include "cluster/folder/file_cache.hpp"
 
 #include <doctest/doctest.h>
 
-#include "cluster/directory_store.hpp"
+#include "cluster/folder/directory_store.hpp"
 #include "sys/file_ops.hpp"
 #include "unit/cluster/tree.hpp"
 

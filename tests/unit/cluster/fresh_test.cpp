@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a live store remembers must not outlive what is true.
-#include "cluster/kube_mirror.hpp"
-#include "cluster/pull_secrets.hpp"
+#include "cluster/live/kube_mirror.hpp"
+#include "cluster/live/pull_secrets.hpp"
 #include "unit/kube/fixture.hpp"
 
 using namespace kmm;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/labels.hpp"
-#include "cluster/kube_store.hpp"
+#include "cluster/live/kube_store.hpp"
 #include "unit/kube/fixture.hpp"
 #include "value/writer.hpp"
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "api/codec.hpp"
-#include "cluster/documents.hpp"
+#include "cluster/folder/documents.hpp"
 #include "sys/temp_dir.hpp"
 #include "value/reader.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
-#include "cluster/cluster.hpp"
+#include "cluster/live/cluster.hpp"
 
 using kmm::cluster::Place;
 

@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "cluster/pod_outcome.hpp"
-#include "cluster/pod_runner.hpp"
+#include "cluster/worker/pod_outcome.hpp"
+#include "cluster/worker/pod_runner.hpp"
 #include "unit/kube/fixture.hpp"
 #include "value/writer.hpp"
 

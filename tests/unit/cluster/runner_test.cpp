@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "cluster/local_runner.hpp"
-#include "cluster/ssh_runner.hpp"
+#include "cluster/worker/local_runner.hpp"
+#include "cluster/worker/ssh_runner.hpp"
 #include "unit/cluster/tree.hpp"
 
 using namespace kmm;

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "cluster/selector.hpp"
+#include "cluster/seam/selector.hpp"
 
 using namespace kmm;
 using cluster::Selector;

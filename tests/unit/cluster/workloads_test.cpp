@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cluster/directory_store.hpp"
-#include "cluster/kube_store.hpp"
-#include "cluster/workloads.hpp"
+#include "cluster/folder/directory_store.hpp"
+#include "cluster/live/cluster_workloads.hpp"
+#include "cluster/live/kube_store.hpp"
 #include "unit/cluster/tree.hpp"
 #include "unit/kube/fixture.hpp"
 #include "value/writer.hpp"

@@ -9,7 +9,7 @@
 
 #include "api/names.hpp"
 #include "base/text.hpp"
-#include "cluster/documents.hpp"
+#include "cluster/folder/documents.hpp"
 #include "kmm-plan/render/directory.hpp"
 #include "kmm-plan/render/output.hpp"
 #include "kmm-plan/source/source.hpp"

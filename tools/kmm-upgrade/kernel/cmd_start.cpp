@@ -6,11 +6,11 @@
 
 #include <fmt/format.h>
 
-#include "base/text.hpp"
 #include "base/join_some.hpp"
+#include "base/text.hpp"
 #include "cli/document.hpp"
 #include "cli/table.hpp"
-#include "cluster/operator_signs.hpp"
+#include "cluster/live/operator_signs.hpp"
 #include "kmm-upgrade/kernel/verbs.hpp"
 #include "kmm-upgrade/kubernetes/freezing.hpp"
 #include "kmm-upgrade/session/causes.hpp"

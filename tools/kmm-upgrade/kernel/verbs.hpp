@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "cli/app.hpp"
-#include "cluster/runner.hpp"
+#include "cluster/seam/runner.hpp"
 #include "kmm-upgrade/session/walk.hpp"
 #include "upgrade/engine/run.hpp"
 

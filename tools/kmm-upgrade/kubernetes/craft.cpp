@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
-#include "cluster/pod_runner.hpp"
+#include "cluster/worker/pod_runner.hpp"
 #include "kmm-upgrade/kubernetes/differences.hpp"
 #include "kmm-upgrade/kubernetes/freezing.hpp"
 #include "kmm-upgrade/kubernetes/source.hpp"

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "cli/app.hpp"
-#include "cluster/runner.hpp"
+#include "cluster/seam/runner.hpp"
 #include "kmm-upgrade/session/call.hpp"
 #include "kubernetes/check/checks.hpp"
 #include "kubernetes/versions/catalogue.hpp"

@@ -8,7 +8,7 @@
 
 #include "base/text.hpp"
 #include "cli/document.hpp"
-#include "cluster/machine_pools.hpp"
+#include "cluster/live/machine_pools.hpp"
 #include "kmm-upgrade/recipe/verbs.hpp"
 #include "kmm-upgrade/session/pools.hpp"
 #include "kmm-upgrade/verbs.hpp"

@@ -5,11 +5,11 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
-#include "cluster/cluster.hpp"
+#include "cluster/live/cluster.hpp"
 #include "kmm-upgrade/session/call.hpp"
 #include "record/seal.hpp"
-#include "value/writer.hpp"
 #include "upgrade/engine/replay.hpp"
+#include "value/writer.hpp"
 
 namespace kmm::tool_upgrade {
 namespace {

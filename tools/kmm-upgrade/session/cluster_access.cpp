@@ -8,8 +8,8 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
-#include "cluster/definitions.hpp"
-#include "cluster/operator_signs.hpp"
+#include "cluster/live/definitions.hpp"
+#include "cluster/live/operator_signs.hpp"
 #include "kube/kubeconfig.hpp"
 #include "kube/teller.hpp"
 

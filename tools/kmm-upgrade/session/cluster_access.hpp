@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "cluster/cluster.hpp"
+#include "cluster/live/cluster.hpp"
 #include "kmm-upgrade/record/access.hpp"
 #include "kube/lease_keeper.hpp"
 #include "upgrade/engine/run.hpp"

@@ -8,8 +8,8 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
-#include "cluster/operator_signs.hpp"
-#include "cluster/pod_runner.hpp"
+#include "cluster/live/operator_signs.hpp"
+#include "cluster/worker/pod_runner.hpp"
 #include "kmm-upgrade/session/cluster_access.hpp"
 #include "sys/host.hpp"
 #include "upgrade/engine/replay.hpp"

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "cli/app.hpp"
-#include "cluster/runner.hpp"
+#include "cluster/seam/runner.hpp"
 #include "sys/clock.hpp"
 
 namespace kmm::tool_upgrade {

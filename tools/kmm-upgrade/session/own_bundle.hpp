@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "cluster/worker_bundle.hpp"
+#include "cluster/worker/worker_bundle.hpp"
 
 namespace kmm::tool_upgrade {
 

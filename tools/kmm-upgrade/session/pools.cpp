@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
-#include "cluster/machine_pools.hpp"
+#include "cluster/live/machine_pools.hpp"
 #include "kmm-upgrade/session/walk.hpp"
 #include "kmm-upgrade/verb_parts.hpp"
 

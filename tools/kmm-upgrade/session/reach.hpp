@@ -5,8 +5,8 @@
 #include <memory>
 #include <vector>
 
-#include "cluster/plugin_store.hpp"
-#include "cluster/runner.hpp"
+#include "cluster/live/plugin_store.hpp"
+#include "cluster/seam/runner.hpp"
 #include "kmm-upgrade/session/cluster_access.hpp"
 #include "kmm-upgrade/session/own_bundle.hpp"
 

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "cluster/store.hpp"
-#include "upgrade/drive_module/worker.hpp"
+#include "cluster/seam/store.hpp"
 #include "unit/upgrade/drive_module/fakes.hpp"
+#include "upgrade/drive_module/worker.hpp"
 
 using namespace kmm;
 using namespace kmm::drive;

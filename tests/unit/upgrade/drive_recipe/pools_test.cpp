@@ -2,7 +2,7 @@
 // MachineConfigPools: paused and unpaused by a run, and never those of someone else.
 #include <doctest/doctest.h>
 
-#include "cluster/machine_pools.hpp"
+#include "cluster/live/machine_pools.hpp"
 #include "unit/upgrade/drive_recipe/memory_api.hpp"
 #include "upgrade/drive/pool_pauses.hpp"
 #include "upgrade/drive_recipe/plan_rollout.hpp"

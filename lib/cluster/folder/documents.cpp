@@ -1,0 +1,428 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cluster/folder/documents.hpp"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "api/codec.hpp"
+#include "api/object_decoder.hpp"
+#include "base/join_some.hpp"
+#include "base/text.hpp"
+#include "cluster/folder/directory_store.hpp"
+#include "cluster/folder/foreign_text.hpp"
+#include "cluster/folder/kustomize.hpp"
+#include "cluster/folder/text_source.hpp"
+#include "sys/two_threads.hpp"
+#include "value/object_stream.hpp"
+#include "value/reader.hpp"
+#include "value/text_index.hpp"
+
+namespace kmm::cluster {
+
+namespace {
+
+void report(Diagnostics& diagnostics, Severity severity, const char* code, Exit exit, const std::string& file,
+            std::string message) {
+    Diagnostic diagnostic;
+    diagnostic.severity = severity;
+    diagnostic.code = code;
+    diagnostic.message = std::move(message);
+    diagnostic.position = Position{file, 0, 0};
+    diagnostic.exit = exit;
+    diagnostics.push_back(std::move(diagnostic));
+}
+
+void report_unreadable(Diagnostics& diagnostics, const std::string& file, const Error& error) {
+    const bool absent = error.exit() == Exit::not_found;
+    report(diagnostics, Severity::error, absent ? "file-not-found" : "unreadable-file", error.exit(), file,
+           error.message());
+    if (!absent) { return; }
+    // kubectl takes both.
+    if (file.starts_with("https://") || file.starts_with("http://")) {
+        diagnostics.back().hint =
+            fmt::format("no address is fetched: curl -sSfL {} | kmm-plan validate -f -", base::escape(file));
+    } else if (file.find(',') != std::string::npos) {
+        diagnostics.back().hint = "give -f once for each file";
+    }
+}
+
+/// With the position before it, the message needs no path.
+void report_unreadable(Diagnostics& diagnostics, const std::string& file, int number) {
+    report_unreadable(diagnostics, file, from_errno(number, "cannot read"));
+}
+
+void run_for_a_while(const std::function<void()>& work) {
+    sys::run_in_two_threads(work);
+    sys::return_freed_memory();
+}
+
+/// Objects that decisions need.
+class ObjectsTarget final : public DocumentTarget {
+public:
+    ObjectsTarget(api::Objects& objects, const std::string& given_namespace)
+        : objects_(objects), given_namespace_(given_namespace) {}
+
+    void set_namespace(const std::string& name) override { own_namespace_ = name; }
+    value::ObjectSink& begin() override { return decoder_.emplace(used_namespace()); }
+    void commit(Diagnostics& diagnostics) override { std::move(*decoder_).commit(objects_, diagnostics); }
+    void take(const value::Document& document, Diagnostics& diagnostics) override {
+        api::decode(document, objects_, diagnostics, used_namespace());
+    }
+    void take_generated(GeneratedObject made, Diagnostics& diagnostics) override {
+        auto& root = made.document.root;
+        const std::string name = root.get_string({"metadata", "name"});
+        std::string ns = root.get_string({"metadata", "namespace"});
+        if (ns.empty()) { ns = given_namespace_; }
+        if (ns.empty()) { return; }
+        root.find("metadata")->set("namespace", ns);
+        const auto& maps = objects_.config_maps;
+        const bool is_there = std::any_of(maps.begin(), maps.end(), [&](const api::ConfigMap& map) {
+            return map.meta.name == name && map.meta.namespace_ == ns;
+        });
+        const bool is_secret = root.get_string({"kind"}) == "Secret";
+        if (!is_secret && is_there) { return; }
+        if (!is_secret && !made.has_hash) { return take(made.document, diagnostics); }
+        // Its texts are not known: logins and the like are not to be taken from it.
+        api::WrappedObject object;
+        object.holder = made.document.file;
+        object.is_template = made.has_hash;
+        object.document = std::move(made.document);
+        objects_.wrapped.push_back(std::move(object));
+    }
+
+private:
+    [[nodiscard]] const std::string& used_namespace() const {
+        return own_namespace_.empty() ? given_namespace_ : own_namespace_;
+    }
+
+    api::Objects& objects_;
+    const std::string& given_namespace_;
+    std::string own_namespace_;  ///< of the text that is read
+    std::optional<api::ObjectDecoder> decoder_;
+};
+
+std::string_view directory_part(std::string_view file) {
+    const auto slash = file.rfind('/');
+    return slash == std::string_view::npos ? std::string_view(".") : file.substr(0, slash);
+}
+
+/// The directories of Helm charts among files.
+std::set<std::string> charts_among(const std::vector<std::string>& files) {
+    std::set<std::string> charts;
+    for (const auto& file : files) {
+        const auto directory = directory_part(file);
+        if (file.ends_with("/Chart.yaml") || file == "Chart.yaml") { charts.emplace(directory); }
+    }
+    return charts;
+}
+
+/// The chart whose description, values or template with actions a file is. What else is in a chart stands as it is.
+std::optional<std::string> chart_of(const std::set<std::string>& charts, std::string_view file,
+                                    std::string_view front) {
+    const auto directory = std::string(directory_part(file));
+    const auto name = file.substr(file.rfind('/') + 1);
+    if (charts.contains(directory)) {
+        return name == "Chart.yaml" || name.starts_with("values") ? std::optional(directory) : std::nullopt;
+    }
+    if (front.find("{{") == std::string_view::npos) { return std::nullopt; }
+    for (auto at = file.find("/templates/"); at != std::string_view::npos; at = file.find("/templates/", at + 1)) {
+        if (const auto chart = std::string(file.substr(0, at)); charts.contains(chart)) { return chart; }
+    }
+    return std::nullopt;
+}
+
+class DocumentReader {
+public:
+    DocumentReader(DocumentTarget& target, Diagnostics& diagnostics,
+                   const std::function<bool(std::string_view)>& is_ignored)
+        : target_(target), diagnostics_(diagnostics), is_ignored_(is_ignored) {}
+
+    void read_named(const std::string& name) {
+        if (name == "-") {
+            read_text(name, Empty::fault);
+            return;
+        }
+        struct stat info {};
+        if (::stat(name.c_str(), &info) != 0) {
+            const int saved = errno;
+            report_unreadable(diagnostics_, name, saved);
+        } else if (S_ISDIR(info.st_mode)) {
+            read_directory(name);
+        } else {
+            read_text(name, S_ISREG(info.st_mode) || S_ISFIFO(info.st_mode) ? Empty::fault : Empty::fine);
+        }
+    }
+
+    void end() {
+        for (auto& object : generated_) { target_.take_generated(std::move(object), diagnostics_); }
+    }
+
+    std::vector<std::string> files() && { return std::move(files_); }
+
+private:
+    void read_directory(const std::string& name) {
+        const std::size_t faults = diagnostics_.size();
+        const auto found =
+            object_files(name.size() > 1 && name.ends_with('/') ? name.substr(0, name.size() - 1) : name, diagnostics_,
+                         PackedFiles::take);
+        if (found.empty() && diagnostics_.size() == faults) {
+            report(diagnostics_, Severity::warning, "no-documents", Exit::data, name,
+                   "no *.yaml, *.yml or *.json file in this directory");
+        }
+        const std::size_t prefix = name.ends_with('/') ? name.size() : name.size() + 1;
+        charts_ = charts_among(found);
+        kustomizations_ = Kustomizations::among(found);
+        left_out_.clear();
+        parts_.clear();
+        changing_.clear();
+        const auto ignored = [&](std::string_view file) {
+            return is_ignored_ && is_ignored_(file.substr(std::min(prefix, file.size())));
+        };
+        for (const auto& file : found) {
+            if (!ignored(file)) { read_found(file); }
+        }
+        for (auto& object : kustomizations_.generated_objects()) {
+            if (!ignored(object.document.file)) { generated_.push_back(std::move(object)); }
+        }
+        for (const auto& [chart, files] : left_out_) { note_left_out(chart, files); }
+        note_kustomizations();
+    }
+
+    void read_found(const std::string& file) {
+        if (kustomizations_.is_part(file)) {
+            parts_.push_back(file);
+            return;
+        }
+        const std::size_t before = diagnostics_.size();
+        target_.set_namespace(kustomizations_.namespace_of(file));
+        read_text(file, Empty::fine);
+        target_.set_namespace("");
+        leave_out_unreadable(file, before);
+    }
+
+    /// A template, or a setting of another program: that there is no object to be read is no fault of it, unless it
+    /// looks as if one was meant that decisions need. `begin`: of its faults.
+    void leave_out_unreadable(const std::string& file, std::size_t begin) {
+        const auto is_syntax = [](const Diagnostic& one) {
+            return one.code == "yaml-syntax" || one.code == "json-syntax" || one.code == "bad-key" ||
+                   one.code == "duplicate-key" || one.code == "not-utf8";
+        };
+        const auto first = diagnostics_.begin() + static_cast<std::ptrdiff_t>(begin);
+        const auto is_either = [&](const Diagnostic& one) { return one.is_of_no_object || is_syntax(one); };
+        if (std::none_of(first, diagnostics_.end(), is_either)) { return; }
+        const auto text = TextSource(file).whole();
+        if (!text) { return; }
+        const bool is_template = text->find("{{") != std::string::npos || text->find("{%") != std::string::npos;
+        const bool has_no_object =
+            std::any_of(first, diagnostics_.end(), [](auto& one) { return one.is_of_no_object; });
+        // kubectl takes the last of two members: that is for those who read the object.
+        const auto is_double = [](const Diagnostic& one) { return one.code == "duplicate-key"; };
+        if (!is_kustomization(file) && holds_foreign_objects(*text, file)) {
+            diagnostics_.erase(std::remove_if(first, diagnostics_.end(), is_double), diagnostics_.end());
+            for (auto one = first; one != diagnostics_.end(); ++one) {
+                if (!is_syntax(*one)) { continue; }
+                one->severity = Severity::note;
+                one->hint = "KMM does not use objects of this kind: the file was not read any further";
+            }
+            return;
+        }
+        const auto where = is_template || has_no_object ? KmmNamed::as_group : KmmNamed::anywhere;
+        if (may_be_meant(*text, where) && !is_of_others(*text, file)) { return; }
+        // Tags and numbers that other programs read stand in no object.
+        const bool is_setting = has_no_object && !has_kind(*text);
+        const bool is_foreign = is_template || !(is_kustomization(file) || names_object(*text));
+        diagnostics_.erase(std::remove_if(first, diagnostics_.end(), is_double), diagnostics_.end());
+        const auto is_left_out = [&](const Diagnostic& one) {
+            return one.is_of_no_object || (is_foreign && is_syntax(one)) ||
+                   (is_setting && (one.code == "bad-tag" || one.code == "bad-number"));
+        };
+        const auto kept = std::remove_if(first, diagnostics_.end(), is_left_out);
+        if (kept == diagnostics_.end()) { return; }
+        diagnostics_.erase(kept, diagnostics_.end());
+        left_out_[""].push_back(file);
+    }
+
+    /// What kustomize would do with the directory is not done: it is reported where it concerns objects of KMM.
+    void note_kustomizations() {
+        if (!parts_.empty()) {
+            report(diagnostics_, Severity::note, "unknown-kind", Exit::data, parts_.front(),
+                   fmt::format("{} that kustomize uses as {} not read",
+                               parts_.size() == 1 ? "1 file" : fmt::format("{} files", parts_.size()),
+                               parts_.size() == 1 ? "a patch or setting was" : "patches or settings were"));
+        }
+        if (changing_.empty()) { return; }
+        const std::string& first = *changing_.begin();
+        report(diagnostics_, Severity::note, "kustomize-not-built", Exit::data, first,
+               fmt::format("{} objects of KMM, which were read without those changes",
+                           changing_.size() == 1 ? "1 kustomization changes"
+                                                 : fmt::format("{} kustomizations change", changing_.size())));
+        diagnostics_.back().hint =
+            fmt::format("kubectl kustomize {} | kmm-plan validate -f -", directory_part(first));
+    }
+
+    /// Whether a file that was found, not named, is none of manifests: a part of a chart, or a text without an object.
+    bool leaves_out(const std::string& file, std::string_view front) {
+        auto chart = chart_of(charts_, file, front);
+        if (!chart && may_hold_objects(front)) { return false; }
+        if (!chart) {
+            Diagnostics faults;
+            static_cast<void>(value::read_any(front, file, faults));
+            // Tags of other programs, and comments in JSON: there is no object however the text goes on.
+            const auto is_foreign = [](const Diagnostic& fault) {
+                return fault.code == "bad-tag" || fault.code == "json-syntax";
+            };
+            if (!std::all_of(faults.begin(), faults.end(), is_foreign)) { return false; }
+        }
+        left_out_[chart.value_or("")].push_back(file);
+        return true;
+    }
+
+    void note_left_out(const std::string& chart, const std::vector<std::string>& files) {
+        constexpr std::size_t k_named_max = 4;
+        const std::string count = fmt::format("{} file{}", files.size(), files.size() == 1 ? "" : "s");
+        if (!chart.empty()) {
+            report(diagnostics_, Severity::note, "unknown-kind", Exit::data, files.front(),
+                   fmt::format("{} of a Helm chart {} not read", count, files.size() == 1 ? "was" : "were"));
+            diagnostics_.back().hint = fmt::format("helm template {} | kmm-plan validate -f -", chart);
+            return;
+        }
+        report(diagnostics_, Severity::note, "unknown-kind", Exit::data, files.front(),
+               fmt::format("{} without an object of Kubernetes {} not read: {}", count,
+                           files.size() == 1 ? "was" : "were", base::join_some(files, k_named_max)));
+    }
+
+    /// What it means if there is not a byte. Where a command was to write something it has failed: kubectl get > FILE
+    /// leaves such a file, and a plan without nodes would be taken for an answer.
+    enum class Empty { fine, fault };
+
+    void read_text(const std::string& file, Empty empty) {
+        if (!seen_.insert(file).second) { return; }
+        try {
+            TextSource source(file);
+            if (empty == Empty::fault && source.front().empty()) {
+                const bool is_input = file == "-";
+                report(diagnostics_, Severity::error, "no-documents", Exit::data, file,
+                       fmt::format("{} is empty, expected documents", is_input ? "standard input" : "the file"));
+                diagnostics_.back().hint =
+                    is_input ? "look how the command before the pipe ended; in a shell, set -o pipefail"
+                             : "look how the command that wrote it ended, or leave the file out";
+                return;
+            }
+            if (empty == Empty::fine && leaves_out(file, source.front())) { return; }
+            if (empty == Empty::fine && source.front().find("kmm.sigs.x-k8s.io") != std::string_view::npos) {
+                for (auto& user : kustomizations_.changing(file, source.front())) { changing_.insert(std::move(user)); }
+            }
+            const auto doubt = stream(source, file);
+            files_.push_back(file);
+            if (doubt) { read_whole(source, file, *doubt); }
+        } catch (const Error& error) {
+            if (const auto cause = error.errno_cause()) report_unreadable(diagnostics_, file, *cause);
+            else report_unreadable(diagnostics_, file, error);
+        }
+    }
+
+    /// Reads a text without faults object by object; otherwise nothing has happened and the first doubt is returned.
+    std::optional<Diagnostic> stream(TextSource& source, const std::string& file) {
+        const auto front = value::without_bom(source.front());
+        const auto first = front.find_first_not_of(" \t\r\n");
+        const bool is_json = first != std::string_view::npos && (front[first] == '{' || front[first] == '[');
+        const value::ReadMore more = [&](char* into, std::size_t size) { return source.read(into, size); };
+        // Texts of a few pieces are read before a second thread could help.
+        constexpr std::size_t k_threads = std::size_t{4} << 20U;
+        if (is_json && source.size().value_or(0) > k_threads && sys::usable_processors() > 1) {
+            if (value::stream_json_in_pieces(more, file, target_.begin(), {run_for_a_while})) {
+                target_.commit(diagnostics_);
+                sys::return_freed_memory();
+                return std::nullopt;
+            }
+            source.rewind();
+        }
+        auto& sink = target_.begin();
+        auto doubt = is_json ? value::stream_json(more, file, sink) : value::stream_yaml(more, file, sink);
+        if (!doubt) { target_.commit(diagnostics_); }
+        return doubt;
+    }
+
+    /// Says everything that is wrong with a text, or reads what the streaming readers leave to the others.
+    void read_whole(TextSource& source, const std::string& file, const Diagnostic& doubt) {
+        const auto text = source.whole();
+        if (!text) {
+            diagnostics_.push_back(doubt);
+            return;
+        }
+        Diagnostics faults;
+        const auto documents = value::read_any(*text, file, faults);
+        if (const Diagnostic* found = hint_at_template(*text, faults)) {
+            diagnostics_.push_back(*found);
+            return;
+        }
+        for (const auto& document : documents) { target_.take(document, faults); }
+        constexpr std::string_view k_limit = "document-limit";
+        constexpr std::size_t k_large = std::size_t{16} << 20U;
+        // A dump that is too large for a tree has a first doubt that says more.
+        if (text->size() > k_large && doubt.code != k_limit &&
+            std::any_of(faults.begin(), faults.end(), [](const Diagnostic& fault) { return fault.code == k_limit; })) {
+            diagnostics_.push_back(doubt);
+        }
+        diagnostics_.insert(diagnostics_.end(), faults.begin(), faults.end());
+    }
+
+    DocumentTarget& target_;
+    Diagnostics& diagnostics_;
+    const std::function<bool(std::string_view)>& is_ignored_;
+    std::vector<std::string> files_;
+    std::set<std::string> seen_;
+    std::set<std::string> charts_;                             ///< of the directory that is being read
+    std::map<std::string, std::vector<std::string>> left_out_;  ///< of its files; key: the chart's directory, or ""
+    Kustomizations kustomizations_;                             ///< of the directory
+    std::vector<std::string> parts_;                            ///< of its files: what they use and no object is in
+    std::vector<GeneratedObject> generated_;                    ///< by kustomizations of all directories
+    std::set<std::string> changing_;                            ///< those of them that change objects of KMM
+};
+
+}  // namespace
+
+Diagnostic* hint_at_template(std::string_view text, std::span<Diagnostic> faults) {
+    // A template is no YAML before its tool has filled it.
+    const auto has = [&](std::string_view open, std::string_view close) {
+        return text.find(open) != std::string_view::npos && text.find(close) != std::string_view::npos;
+    };
+    const bool is_jinja = has("{%", "%}");
+    if (!is_jinja && !has("{{", "}}")) { return nullptr; }
+    for (auto& fault : faults) {
+        if (fault.code != "yaml-syntax" && fault.code != "bad-key" && fault.code != "json-syntax") { continue; }
+        fault.hint = is_jinja
+                         ? "this looks like a template of Jinja: fill it, and give the result to kmm-plan validate -f -"
+                         : "this looks like a template of a Helm chart: helm template DIR | kmm-plan validate -f -";
+        return &fault;
+    }
+    return nullptr;
+}
+
+std::vector<std::string> read_documents(const std::vector<std::string>& names, api::Objects& objects,
+                                        Diagnostics& diagnostics, const std::string& given_namespace,
+                                        const std::function<bool(std::string_view path)>& is_ignored) {
+    ObjectsTarget target(objects, given_namespace);
+    return read_documents(names, target, diagnostics, is_ignored);
+}
+
+std::vector<std::string> read_documents(const std::vector<std::string>& names, DocumentTarget& target,
+                                        Diagnostics& diagnostics,
+                                        const std::function<bool(std::string_view path)>& is_ignored) {
+    DocumentReader reader(target, diagnostics, is_ignored);
+    for (const auto& name : names) { reader.read_named(name); }
+    reader.end();
+    return std::move(reader).files();
+}
+
+}  // namespace kmm::cluster

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cluster/folder/foreign_text.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <optional>
+
+#include "api/codec.hpp"
+#include "base/text.hpp"
+#include "value/reader.hpp"
+
+namespace kmm::cluster {
+
+namespace {
+
+bool names_kmm(std::string_view text, KmmNamed where) {
+    constexpr std::string_view k_name = "kmm", k_version = "apiVersion";
+    if (where == KmmNamed::anywhere) { return text.find(k_name) != std::string_view::npos; }
+    for (auto at = text.find(k_version); at != std::string_view::npos; at = text.find(k_version, at + 1)) {
+        const auto rest = text.substr(at);
+        if (rest.substr(0, rest.find_first_of(",\n")).find(k_name) != std::string_view::npos) { return true; }
+    }
+    return false;
+}
+
+/// The value of member `key` if the line has it, of a document's own members; nullopt else.
+std::optional<std::string_view> own_member(std::string_view line, std::string_view key) {
+    for (const std::string_view quote : {"", "\"", "'"}) {
+        auto rest = line;
+        for (const auto part : {quote, key, quote, std::string_view(":")}) {
+            if (!rest.starts_with(part)) {
+                rest = {};
+                break;
+            }
+            rest.remove_prefix(part.size());
+        }
+        if (rest.empty() || (rest.front() != ' ' && rest.front() != '\t')) { continue; }
+        rest = base::trim(rest.substr(0, rest.find(" #")));
+        if (rest.size() > 1 && (rest.front() == '"' || rest.front() == '\'') && rest.front() == rest.back()) {
+            rest = rest.substr(1, rest.size() - 2);
+        }
+        return rest;
+    }
+    return std::nullopt;
+}
+
+/// What a document says of itself, as far as its lines have it.
+struct OwnKind {
+    std::string api_version, kind;
+    bool is_empty = true;
+    [[nodiscard]] bool is_foreign(const std::string& file) const {
+        if (is_empty) { return true; }
+        const auto is_word = [](char c) {
+            return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '/' ||
+                   c == '-';
+        };
+        const auto is_name = [&](const std::string& text) {
+            return !text.empty() && std::all_of(text.begin(), text.end(), is_word);
+        };
+        if (!is_name(api_version) || !is_name(kind)) { return false; }
+        value::Document document;
+        document.file = file;
+        document.root = value::Node::mapping({{"apiVersion", api_version}, {"kind", kind}});
+        api::Objects objects;
+        Diagnostics faults;
+        api::decode(document, objects, faults, "");
+        return faults.size() == 1 && faults.front().code == "unknown-kind" &&
+               faults.front().severity == Severity::note;
+    }
+};
+
+/// Whether something has neither kind nor apiVersion, whatever stands deeper in it.
+bool is_of_others(const value::Node& node) {
+    return node.find("kind") == nullptr && node.find("apiVersion") == nullptr;
+}
+
+}  // namespace
+
+bool may_hold_objects(std::string_view front) {
+    static constexpr std::string_view k_members[] = {
+        "kind", "apiVersion", "items", "healthProbeBindAddress", "worker", "leaderElection", "webhookPort", "job"};
+    constexpr std::size_t k_front_max = std::size_t{1} << 14U;  // of a longer text not all is seen
+    if (front.size() >= k_front_max) { return true; }
+    const auto trimmed = base::trim(front);
+    if (trimmed.empty()) { return true; }
+    if (trimmed.front() == '{' || trimmed.front() == '[') {
+        return trimmed.find("kind") != std::string_view::npos || trimmed.find("apiVersion") != std::string_view::npos;
+    }
+    bool is_empty = true;
+    std::optional<std::size_t> own;  // where members of the document stand, of a list those of its items
+    for (const auto line : base::split(front, '\n')) {
+        auto text = base::trim(line);
+        if (text.empty() || text.front() == '#' || text.front() == '%') { continue; }
+        if (text.starts_with("---")) {
+            if (text.size() > 3) { return true; }
+            own.reset();
+            continue;
+        }
+        is_empty = false;
+        const bool is_item = text.starts_with("- ");
+        if (is_item && !own) { text = base::trim(text.substr(2)); }
+        if (text.empty() || text.front() == '{') { return true; }
+        const auto column = static_cast<std::size_t>(text.data() - line.data());
+        if (!own) { own = column; }
+        if (text.front() == '"' || text.front() == '\'') { text.remove_prefix(1); }
+        if (column == *own && std::any_of(std::begin(k_members), std::end(k_members),
+                                          [&](auto key) { return text.starts_with(key); })) {
+            return true;
+        }
+    }
+    return is_empty;
+}
+
+bool may_be_meant(std::string_view text, KmmNamed where) {
+    if (names_kmm(text, where)) { return true; }
+    constexpr std::string_view k_kind = "kind";
+    for (auto at = text.find(k_kind); at != std::string_view::npos; at = text.find(k_kind, at + 1)) {
+        auto rest = text.substr(at + k_kind.size());
+        rest.remove_prefix(std::min(rest.find_first_not_of("\"': \t"), rest.size()));
+        for (const std::string_view kind : {"Node", "NodeList", "List", "Module", "ModuleList"}) {
+            const auto after = rest.substr(std::min(kind.size(), rest.size()));
+            if (rest.starts_with(kind) && (after.empty() || after.find_first_of("\"', \t\r\n}") == 0)) { return true; }
+        }
+    }
+    return false;
+}
+
+bool names_object(std::string_view text) {
+    if (text.find('\0') != std::string_view::npos) { return true; }
+    const std::string small = base::to_lower(text);
+    static constexpr std::string_view k_words[] = {"kind", "apiversion", "healthprobebindaddress", "webhookport",
+                                                   "leaderelection"};
+    return std::any_of(std::begin(k_words), std::end(k_words),
+                       [&](auto word) { return small.find(word) != std::string::npos; });
+}
+
+bool is_of_others(std::string_view text, const std::string& file) {
+    Diagnostics faults;
+    const auto documents = value::read_any(text, file, faults);
+    return faults.empty() && !documents.empty() &&
+           std::all_of(documents.begin(), documents.end(), [](const value::Document& document) {
+               const auto& items = document.root.items();
+               return document.root.is_mapping()
+                          ? is_of_others(document.root)
+                          : document.root.is_sequence() && std::all_of(items.begin(), items.end(), [](auto& item) {
+                                return !item.is_mapping() || is_of_others(item);
+                            });
+           });
+}
+
+bool holds_foreign_objects(std::string_view text, const std::string& file) {
+    if (names_kmm(text, KmmNamed::as_group)) { return false; }
+    OwnKind own;
+    bool has_any = false;
+    for (const auto line : base::split(text, '\n')) {
+        if (line.starts_with("---")) {
+            if (!own.is_foreign(file)) { return false; }
+            own = {};
+            if (base::trim(line).size() > 3) { return false; }
+            continue;
+        }
+        const auto trimmed = base::trim(line);
+        if (trimmed.empty() || trimmed.front() == '#' || line.front() == '%') { continue; }
+        own.is_empty = false;
+        has_any = true;
+        if (const auto kind = own_member(line, "kind")) { own.kind = *kind; }
+        if (const auto version = own_member(line, "apiVersion")) { own.api_version = *version; }
+    }
+    return has_any && own.is_foreign(file);
+}
+
+bool has_kind(std::string_view text) { return text.starts_with("kind:") || text.find("\nkind:") != text.npos; }
+
+}  // namespace kmm::cluster

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cluster/folder/kustomize.hpp"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <utility>
+
+#include "base/error.hpp"
+#include "cluster/folder/text_source.hpp"
+#include "value/reader.hpp"
+
+namespace kmm::cluster {
+
+namespace {
+
+constexpr std::array<std::string_view, 3> k_names{"kustomization.yaml", "kustomization.yml", "Kustomization"};
+/// Lists of other files whose objects are taken.
+constexpr std::array<std::string_view, 3> k_resources{"resources", "bases", "components"};
+/// Lists of files, or of mappings with the path of one, that hold no objects of their own.
+constexpr std::array<std::string_view, 9> k_parts{"patches",      "patchesStrategicMerge", "patchesJson6902",
+                                                  "replacements", "transformers",          "generators",
+                                                  "validators",   "configurations",        "crds"};
+/// Members that change objects of KMM. Labels do not: kustomize knows no selector of theirs.
+constexpr std::array<std::string_view, 10> k_changes{
+    "patches", "patchesStrategicMerge", "patchesJson6902", "replacements", "transformers",
+    "vars",    "namePrefix",            "nameSuffix",      "components",   "configurations"};
+
+/// Members that may change names of Secrets and ConfigMaps inside Modules, which kustomize does not by itself.
+constexpr std::array<std::string_view, 5> k_referrers{"configurations", "crds", "transformers", "replacements", "vars"};
+
+std::string joined(const std::string& directory, const std::string& path) {
+    auto text = (std::filesystem::path(directory) / path).lexically_normal().native();
+    while (text.size() > 1 && text.ends_with('/')) { text.pop_back(); }
+    return text;
+}
+
+/// What directory a file is in, written as `joined` writes it.
+std::string directory_of(const std::string& file) {
+    const auto slash = file.rfind('/');
+    return joined(slash == std::string::npos ? "." : file.substr(0, slash), "");
+}
+
+/// What stands after each `namespace:`.
+std::set<std::string> namespaces_in(std::string_view text) {
+    constexpr std::string_view k_key = "namespace:";
+    std::set<std::string> names;
+    for (auto at = text.find(k_key); at != std::string_view::npos; at = text.find(k_key, at + 1)) {
+        auto rest = text.substr(at + k_key.size());
+        rest.remove_prefix(std::min(rest.find_first_not_of(" \"'"), rest.size()));
+        names.emplace(rest.substr(0, rest.find_first_of(" \"',}\r\n#")));
+    }
+    names.erase("");
+    return names;
+}
+
+bool is_filled(const value::Node& root, std::string_view key) {
+    const auto* found = root.find(key);
+    return found != nullptr && !(found->items().empty() && found->members().empty() && found->text().empty());
+}
+
+/// The object of one generator; null if an overlay changes that of another, or if keys of a ConfigMap stand in other
+/// files. A Secret without keys is one whose keys are not known.
+value::Node generated_by(const value::Node& generator, const std::string& kind) {
+    const std::string name = generator.get_string({"name"});
+    const std::string behavior = generator.get_string({"behavior"});
+    const bool has_keys = !is_filled(generator, "env") && !is_filled(generator, "envs");
+    const bool is_secret = kind == "Secret";
+    if (name.empty() || (!has_keys && !is_secret) || (!behavior.empty() && behavior != "create")) { return {}; }
+    auto data = value::Node::mapping();
+    for (const char* list : {"files", "literals"}) {
+        const auto* items = generator.find(list);
+        if (!has_keys || items == nullptr || !items->is_sequence()) { continue; }
+        for (const auto& item : items->items()) {
+            const std::string& text = item.text();
+            const auto equals = text.find('=');
+            const auto key = equals != std::string::npos ? text.substr(0, equals) : text.substr(text.rfind('/') + 1);
+            data.set(key, "");
+        }
+    }
+    auto root = value::Node::mapping({{"apiVersion", "v1"}, {"kind", kind}});
+    root.set("metadata", value::Node::mapping({{"name", name}, {"namespace", generator.get_string({"namespace"})}}));
+    if (is_secret) { root.set("type", generator.get_string({"type"})); }
+    root.set("data", std::move(data));
+    root.set_mark(generator.mark());
+    return root;
+}
+
+/// Whether `options` of a generator, or those of all generators of a kustomization, leave names without a hash.
+bool leaves_names(const value::Node& holder, std::string_view options) {
+    const auto* flag = holder.find_path({options, "disableNameSuffixHash"});
+    return flag != nullptr && flag->as_bool().value_or(false);
+}
+
+}  // namespace
+
+bool is_kustomization(const std::string& file) {
+    return std::find(k_names.begin(), k_names.end(), file.substr(file.rfind('/') + 1)) != k_names.end();
+}
+
+Kustomizations Kustomizations::among(const std::vector<std::string>& files) {
+    Kustomizations result;
+    std::set<std::string> directories;
+    const auto read = [&](const std::string& file) {
+        try {
+            if (const auto text = TextSource(file).whole()) { result.add(file, *text); }
+        } catch (const Error&) {
+            // Files that are read as documents tell why they cannot be read.
+        }
+    };
+    for (const auto& file : files) {
+        directories.insert(directory_of(file));
+        if (is_kustomization(file)) { read(file); }
+    }
+    // The name without an ending is none of a document.
+    for (const auto& directory : directories) { read(directory + "/Kustomization"); }
+    for (std::size_t i = 0; i < result.all_.size(); ++i) {
+        for (const auto& resource : result.all_[i].resources) { result.by_resource_[resource].push_back(i); }
+    }
+    return result;
+}
+
+void Kustomizations::add(const std::string& file, std::string_view text) {
+    Diagnostics faults;
+    const auto documents = value::read_any(text, file, faults);
+    if (documents.empty() || !documents.front().root.is_mapping()) { return; }
+    const value::Node& root = documents.front().root;
+    Kustomization made;
+    made.file = file;
+    made.directory = directory_of(file);
+    made.given_namespace = root.get_string({"namespace"});
+    made.changes = std::any_of(k_changes.begin(), k_changes.end(), [&](auto key) { return is_filled(root, key); });
+    for (const auto key : k_resources) {
+        const value::Node* list = root.find(key);
+        if (list == nullptr) { continue; }
+        for (const auto& item : list->items()) { made.resources.insert(joined(made.directory, item.text())); }
+    }
+    for (const auto key : k_parts) {
+        const value::Node* list = root.find(key);
+        if (list == nullptr) { continue; }
+        for (const auto& item : list->items()) {
+            const std::string path = item.is_mapping() ? item.get_string({"path"}) : item.text();
+            // A patch may stand in the list itself.
+            if (!path.empty() && path.find('\n') == std::string::npos) { parts_.insert(joined(made.directory, path)); }
+        }
+    }
+    knows_references_ = knows_references_ || std::any_of(k_referrers.begin(), k_referrers.end(),
+                                                         [&](auto key) { return is_filled(root, key); });
+    for (const auto& [key, kind] : {std::pair{"configMapGenerator", "ConfigMap"}, {"secretGenerator", "Secret"}}) {
+        const auto* generators = root.find(key);
+        if (generators == nullptr || !generators->is_sequence()) { continue; }
+        for (const auto& generator : generators->items()) {
+            auto object = generated_by(generator, kind);
+            if (!object.is_mapping()) { continue; }
+            const bool stays = leaves_names(root, "generatorOptions") || leaves_names(generator, "options");
+            made.generated.push_back({std::move(object), !stays});
+        }
+    }
+    if (const auto path = root.get_string({"openapi", "path"}); !path.empty()) {
+        parts_.insert(joined(made.directory, path));
+    }
+    all_.push_back(std::move(made));
+}
+
+bool Kustomizations::is_part(const std::string& file) const {
+    if (parts_.empty()) { return false; }
+    const auto name = joined(file, "");
+    return parts_.contains(name) && !by_resource_.contains(name);
+}
+
+std::vector<const Kustomizations::Kustomization*> Kustomizations::users_of(const std::string& file) const {
+    std::vector<const Kustomization*> users;
+    std::vector<std::string> open{joined(file, "")};
+    for (std::size_t i = 0; i < open.size(); ++i) {
+        const auto found = by_resource_.find(open[i]);
+        if (found == by_resource_.end()) { continue; }
+        for (const auto index : found->second) {
+            const auto* user = &all_[index];
+            if (std::find(users.begin(), users.end(), user) != users.end()) { continue; }
+            users.push_back(user);
+            open.push_back(user->directory);
+        }
+    }
+    return users;
+}
+
+std::string Kustomizations::namespace_of(const std::string& file) const {
+    if (all_.empty()) { return ""; }
+    for (const auto* user : users_of(file)) {
+        if (!user->given_namespace.empty()) { return user->given_namespace; }
+    }
+    return "";
+}
+
+std::vector<std::string> Kustomizations::changing(const std::string& file, std::string_view text) const {
+    std::vector<std::string> files;
+    if (all_.empty()) { return files; }
+    auto names = namespaces_in(text);
+    if (auto given = namespace_of(file); !given.empty()) { names.insert(std::move(given)); }
+    for (const auto* user : users_of(file)) {
+        const auto& own = user->given_namespace;
+        const bool moves =
+            !own.empty() && std::any_of(names.begin(), names.end(), [&](auto& name) { return name != own; });
+        if (user->changes || moves) { files.push_back(user->file); }
+    }
+    std::sort(files.begin(), files.end());
+    return files;
+}
+
+std::vector<GeneratedObject> Kustomizations::generated_objects() const {
+    std::vector<GeneratedObject> all;
+    for (const auto& one : all_) {
+        const std::string given = one.given_namespace.empty() ? namespace_of(one.directory) : one.given_namespace;
+        for (const auto& [root, has_hash] : one.generated) {
+            GeneratedObject made;
+            made.document.file = one.file;
+            made.document.root = root;
+            made.has_hash = has_hash && !knows_references_;
+            if (!given.empty()) { made.document.root.find("metadata")->set("namespace", given); }
+            all.push_back(std::move(made));
+        }
+    }
+    return all;
+}
+
+}  // namespace kmm::cluster
