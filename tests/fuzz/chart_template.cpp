@@ -5,8 +5,9 @@
 
 #include "base/error.hpp"
 #include "fuzz/target.hpp"
+#include "recipe/functions/functions.hpp"
+#include "recipe/goyaml/yaml.hpp"
 #include "recipe/template/engine.hpp"
-#include "recipe/template/yaml.hpp"
 
 namespace {
 
@@ -17,7 +18,7 @@ std::string rendered(const std::string& text, const kmm::recipe::tmpl::Value& va
     limits.output_max = 1U << 20U;
     limits.depth_max = 100;
     try {
-        ParsedFiles parsed;
+        ParsedFiles parsed(chart_library());
         Engine engine(parsed, limits);
         engine.add("t", text);
         return engine.render("t", Value::map({{"Values", deep_copy(values)}})).text;

@@ -8,8 +8,8 @@
 #include "recipe/chart/render.hpp"
 #include "recipe/chart/strvals.hpp"
 #include "recipe/chart/values.hpp"
-#include "recipe/template/json.hpp"
-#include "recipe/template/yaml.hpp"
+#include "recipe/golib/json.hpp"
+#include "recipe/goyaml/yaml.hpp"
 
 namespace {
 

@@ -9,7 +9,7 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "recipe/chart/chart.hpp"
-#include "recipe/template/url.hpp"
+#include "recipe/golib/url.hpp"
 
 namespace kmm::recipe::chart {
 

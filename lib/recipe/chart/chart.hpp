@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "recipe/template/value.hpp"
+#include "recipe/govalue/value.hpp"
 
 namespace kmm::recipe::chart {
 

@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "recipe/chart/values.hpp"
-#include "recipe/template/format.hpp"
-#include "recipe/template/text.hpp"
-#include "recipe/template/version.hpp"
+#include "recipe/golib/version.hpp"
+#include "recipe/govalue/format.hpp"
+#include "recipe/govalue/text.hpp"
 
 namespace kmm::recipe::chart {
 

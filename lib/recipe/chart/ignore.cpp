@@ -5,9 +5,9 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
-#include "recipe/template/text.hpp"
-#include "recipe/template/unicode.hpp"
-#include "recipe/template/url.hpp"
+#include "recipe/golib/url.hpp"
+#include "recipe/govalue/text.hpp"
+#include "recipe/govalue/unicode.hpp"
 
 namespace kmm::recipe::chart {
 

@@ -9,9 +9,9 @@
 
 #include "base/text.hpp"
 #include "recipe/chart/metadata.hpp"
-#include "recipe/template/text.hpp"
-#include "recipe/template/url.hpp"
-#include "recipe/template/yaml.hpp"
+#include "recipe/golib/url.hpp"
+#include "recipe/govalue/text.hpp"
+#include "recipe/goyaml/yaml.hpp"
 
 namespace kmm::recipe::chart {
 

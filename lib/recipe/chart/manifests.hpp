@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "recipe/template/value.hpp"
+#include "recipe/govalue/value.hpp"
 
 namespace kmm::recipe::chart {
 

@@ -10,11 +10,11 @@
 
 #include "base/text.hpp"
 #include "recipe/chart/schema_format.hpp"
-#include "recipe/template/format.hpp"
-#include "recipe/template/unicode.hpp"
-#include "recipe/template/url.hpp"
-#include "recipe/template/version.hpp"
-#include "recipe/template/yaml.hpp"
+#include "recipe/golib/url.hpp"
+#include "recipe/golib/version.hpp"
+#include "recipe/govalue/format.hpp"
+#include "recipe/govalue/unicode.hpp"
+#include "recipe/goyaml/yaml.hpp"
 
 namespace kmm::recipe::chart {
 

@@ -6,7 +6,7 @@
 
 #include "base/error.hpp"
 #include "recipe/chart/chart.hpp"
-#include "recipe/template/yaml.hpp"
+#include "recipe/goyaml/yaml.hpp"
 
 namespace kmm::recipe::chart {
 

@@ -12,11 +12,12 @@
 #include "recipe/chart/metadata.hpp"
 #include "recipe/chart/schema.hpp"
 #include "recipe/chart/values.hpp"
-#include "recipe/template/json.hpp"
-#include "recipe/template/text.hpp"
-#include "recipe/template/url.hpp"
-#include "recipe/template/version.hpp"
-#include "recipe/template/yaml.hpp"
+#include "recipe/functions/functions.hpp"
+#include "recipe/golib/json.hpp"
+#include "recipe/golib/url.hpp"
+#include "recipe/golib/version.hpp"
+#include "recipe/govalue/text.hpp"
+#include "recipe/goyaml/yaml.hpp"
 
 namespace kmm::recipe::chart {
 
@@ -261,7 +262,7 @@ std::vector<RenderedFile> render_files(Chart& chart, const Value& values, const 
     std::map<std::string, Renderable> templates;
     collect(chart, true, top, release.is_helm_3_7, templates);
     const auto names = in_order(templates);
-    const auto parsed = release.parsed ? release.parsed : std::make_shared<tmpl::ParsedFiles>();
+    const auto parsed = release.parsed ? release.parsed : std::make_shared<tmpl::ParsedFiles>(tmpl::chart_library());
     tmpl::Engine engine(*parsed, release.limits, release.notice);
     if (release.placeholders) { engine.use_placeholders(); }
     for (const auto& name : names) { engine.add(name, *templates[name].text); }

@@ -12,11 +12,11 @@
 #include "base/text.hpp"
 #include "recipe/chart/schema_format.hpp"
 #include "recipe/chart/schema_tree.hpp"
-#include "recipe/template/functions.hpp"
-#include "recipe/template/json.hpp"
-#include "recipe/template/text.hpp"
+#include "recipe/golib/json.hpp"
+#include "recipe/golib/regex.hpp"
+#include "recipe/govalue/text.hpp"
+#include "recipe/govalue/unicode.hpp"
 #include "recipe/template/tree.hpp"
-#include "recipe/template/unicode.hpp"
 
 namespace kmm::recipe::chart {
 

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "base/text.hpp"
-#include "recipe/template/functions.hpp"
-#include "recipe/template/unquote.hpp"
-#include "recipe/template/url.hpp"
+#include "recipe/golib/regex.hpp"
+#include "recipe/golib/url.hpp"
+#include "recipe/govalue/unquote.hpp"
 
 namespace kmm::recipe::chart {
 

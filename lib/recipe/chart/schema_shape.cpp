@@ -12,9 +12,9 @@
 #include "base/text.hpp"
 #include "recipe/chart/schema.hpp"
 #include "recipe/chart/schema_format.hpp"
-#include "recipe/template/functions.hpp"
-#include "recipe/template/json.hpp"
-#include "recipe/template/yaml.hpp"
+#include "recipe/golib/json.hpp"
+#include "recipe/golib/regex.hpp"
+#include "recipe/goyaml/yaml.hpp"
 
 namespace kmm::recipe::chart {
 

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "recipe/template/value.hpp"
+#include "recipe/govalue/value.hpp"
 
 namespace kmm::recipe::chart {
 

@@ -6,8 +6,8 @@
 #include "base/error.hpp"
 #include "base/number.hpp"
 #include "base/text.hpp"
-#include "recipe/template/format.hpp"
-#include "recipe/template/unicode.hpp"
+#include "recipe/govalue/format.hpp"
+#include "recipe/govalue/unicode.hpp"
 
 namespace kmm::recipe::chart {
 

@@ -4,7 +4,7 @@
 
 #include <string_view>
 
-#include "recipe/template/value.hpp"
+#include "recipe/govalue/value.hpp"
 
 namespace kmm::recipe::chart {
 

@@ -8,8 +8,8 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
-#include "recipe/template/text.hpp"
-#include "recipe/template/yaml.hpp"
+#include "recipe/govalue/text.hpp"
+#include "recipe/goyaml/yaml.hpp"
 
 namespace kmm::recipe::chart {
 

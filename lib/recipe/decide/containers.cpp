@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
-#include "recipe/template/text.hpp"
+#include "recipe/govalue/text.hpp"
 
 namespace kmm::recipe::decide {
 

@@ -11,7 +11,7 @@
 #include "recipe/chart/ignore.hpp"
 #include "recipe/chart/strvals.hpp"
 #include "recipe/chart/values.hpp"
-#include "recipe/template/yaml.hpp"
+#include "recipe/goyaml/yaml.hpp"
 #include "sys/directory.hpp"
 #include "sys/file_ops.hpp"
 

@@ -5,7 +5,7 @@
 #include <functional>
 #include <string>
 
-#include "recipe/template/value.hpp"
+#include "recipe/govalue/value.hpp"
 
 namespace kmm::recipe::plan {
 

@@ -7,9 +7,10 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
+#include "recipe/functions/functions.hpp"
+#include "recipe/golib/json.hpp"
+#include "recipe/govalue/text.hpp"
 #include "recipe/template/engine.hpp"
-#include "recipe/template/json.hpp"
-#include "recipe/template/text.hpp"
 
 namespace kmm::recipe::plan {
 

@@ -11,7 +11,7 @@
 #include "base/error.hpp"
 #include "recipe/chart/manifests.hpp"
 #include "recipe/chart/render.hpp"
-#include "recipe/template/value.hpp"
+#include "recipe/govalue/value.hpp"
 
 namespace kmm::recipe::plan {
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "base/error.hpp"
-#include "recipe/template/value.hpp"
+#include "recipe/govalue/value.hpp"
 
 namespace kmm::recipe::plan {
 

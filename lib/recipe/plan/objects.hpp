@@ -8,9 +8,9 @@
 
 #include "base/error.hpp"
 #include "recipe/chart/manifests.hpp"
+#include "recipe/govalue/value.hpp"
 #include "recipe/plan/expand.hpp"
 #include "recipe/plan/facts.hpp"
-#include "recipe/template/value.hpp"
 
 namespace kmm::recipe::plan {
 

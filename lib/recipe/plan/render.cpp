@@ -10,12 +10,12 @@
 
 #include "base/ci_text.hpp"
 #include "base/text.hpp"
+#include "recipe/golib/json.hpp"
+#include "recipe/golib/version.hpp"
+#include "recipe/goyaml/yaml.hpp"
 #include "recipe/plan/graph.hpp"
 #include "recipe/plan/resource_run.hpp"
 #include "recipe/plan/value_path.hpp"
-#include "recipe/template/json.hpp"
-#include "recipe/template/version.hpp"
-#include "recipe/template/yaml.hpp"
 #include "value/reader.hpp"
 
 namespace kmm::recipe::plan {

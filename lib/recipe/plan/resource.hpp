@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "recipe/template/value.hpp"
+#include "recipe/govalue/value.hpp"
 #include "value/node.hpp"
 
 namespace kmm::recipe::plan {

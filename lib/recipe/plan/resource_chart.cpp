@@ -9,8 +9,8 @@
 
 #include "base/text.hpp"
 #include "recipe/chart/values.hpp"
+#include "recipe/golib/url.hpp"
 #include "recipe/plan/value_path.hpp"
-#include "recipe/template/url.hpp"
 
 namespace kmm::recipe::plan {
 

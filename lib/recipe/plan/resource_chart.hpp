@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "recipe/chart/render.hpp"
+#include "recipe/functions/functions.hpp"
 #include "recipe/plan/expand.hpp"
 #include "recipe/plan/render.hpp"
 #include "recipe/plan/states.hpp"
@@ -40,7 +41,7 @@ private:
     const Facts& facts_;
     const RenderOptions& options_;
     std::function<void(Diagnostic)> notice_;
-    std::shared_ptr<tmpl::ParsedFiles> parsed_ = std::make_shared<tmpl::ParsedFiles>();
+    std::shared_ptr<tmpl::ParsedFiles> parsed_ = std::make_shared<tmpl::ParsedFiles>(tmpl::chart_library());
     /// Of Chart.yaml, after the runs so far; with the operator's faults only.
     std::optional<std::vector<chart::Dependency>> used_dependencies_;
 };

@@ -6,8 +6,8 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
-#include "recipe/template/text.hpp"
-#include "recipe/template/url.hpp"
+#include "recipe/golib/url.hpp"
+#include "recipe/govalue/text.hpp"
 
 namespace kmm::recipe::plan {
 

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "recipe/govalue/value.hpp"
 #include "recipe/plan/facts.hpp"
 #include "recipe/plan/resource.hpp"
-#include "recipe/template/value.hpp"
 
 namespace kmm::recipe::plan {
 

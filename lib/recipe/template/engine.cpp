@@ -6,16 +6,15 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
-#include "recipe/template/format.hpp"
-#include "recipe/template/functions.hpp"
-#include "recipe/template/text.hpp"
+#include "recipe/govalue/format.hpp"
+#include "recipe/govalue/text.hpp"
+#include "recipe/template/function.hpp"
 
 namespace kmm::recipe::tmpl {
 
 namespace {
 
 constexpr std::size_t k_written_max = 100;
-constexpr std::string_view k_unknown_type = "kmm.unknown";
 
 std::string shortened(std::string text) {
     if (text.size() > k_written_max) { text = text.substr(0, k_written_max) + "..."; }
@@ -163,23 +162,6 @@ void Run::look(const Tree& tree, const Pipe& pipe, const Value& value, const std
     }
 }
 
-Value unknown_value(std::string what, std::string hint) {
-    auto record = std::make_shared<Record>();
-    record->type = k_unknown_type;
-    record->text = std::move(what);
-    record->fields = {{"hint", "", false, Value::string(std::move(hint))}};
-    return Value::record(std::move(record));
-}
-
-bool is_unknown(const Record& record) noexcept { return record.type == k_unknown_type; }
-bool is_unknown(const Value& value) noexcept { return value.type() == Type::record && is_unknown(*value.as_record()); }
-
-void require_known(const Record& record) {
-    if (is_unknown(record)) {
-        throw Fault{fmt::format("{} is not known", record.text), "unknown-fact", record.fields[0].value.text()};
-    }
-}
-
 Error unknown_error(const Value& value, Position position, const std::string& expression) {
     const Record& record = *value.as_record();
     return Error(Exit::data, "unknown-fact", fmt::format("{} is not known", record.text))
@@ -188,28 +170,11 @@ Error unknown_error(const Value& value, Position position, const std::string& ex
         .hint(record.fields[0].value.text());
 }
 
-std::string expand_text(const std::string& name, const std::string& text, const Value& dot,
-                        std::function<void(Diagnostic)> notice) {
-    const auto find = [](std::string_view wanted) -> const Function* {
-        for (const auto& function : builtin_functions()) {
-            if (function.name == wanted) { return &function; }
-        }
-        return nullptr;
-    };
-    Run run({});
-    run.notice = std::move(notice);
-    run.missing_is_invalid = true;
-    Scope scope;
-    for (auto& tree : parse(name, std::make_shared<Source>(Source{name, text}), find)) { scope.add(std::move(tree)); }
-    const Tree* tree = scope.find(name);
-    return tree == nullptr ? std::string() : execute(run, scope, *tree, dot);
-}
-
 const ParsedFiles::Trees& ParsedFiles::trees(const std::string& name, const std::string& text) {
     auto& [source, trees] = files_[name];
     if (source == nullptr || source->text != text) {
         auto made = std::make_shared<Source>(Source{name, text});
-        trees = parse(name, made, find_function);
+        trees = parse(name, made, library_);
         source = std::move(made);
     }
     return trees;

@@ -11,8 +11,10 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "recipe/govalue/convert.hpp"
+#include "recipe/govalue/value.hpp"
+#include "recipe/template/function.hpp"
 #include "recipe/template/tree.hpp"
-#include "recipe/template/value.hpp"
 
 namespace kmm::recipe::tmpl {
 
@@ -20,7 +22,7 @@ namespace kmm::recipe::tmpl {
 struct Limits {
     std::uint64_t steps_max = 50'000'000;         ///< statements and operands, over all templates of an engine
     std::size_t depth_max = 1200;                 ///< templates that call each other
-    std::size_t output_max = 64U << 20U;          ///< bytes of one template, and of one text that a function makes
+    std::size_t output_max = k_output_max;        ///< bytes of one template, and of one text that a function makes
 };
 
 /// Trees by name. A scope made by `tpl` sees those of the scope around it.
@@ -63,7 +65,7 @@ struct Output {
 /// What all executions of one engine share.
 class Run {
 public:
-    explicit Run(const Limits& limits) : limits_(limits) {}
+    Run(const Library& functions, const Limits& limits) : library(functions), limits_(limits) {}
     ~Run();
     Run(const Run&) = delete;
     Run& operator=(const Run&) = delete;
@@ -73,6 +75,7 @@ public:
     /// Counts a step; throws Fault "recipe-too-large".
     void step();
     const Limits& limits() const noexcept { return limits_; }
+    const Library& library;  ///< of `tpl`, and of methods
     std::map<std::string, int, std::less<>> included;  ///< how deep `include` of a name is nested
     std::size_t depth = 0;
     std::size_t blocks = 0;    ///< blocks of templates that are at work
@@ -112,20 +115,19 @@ void execute_into(Run& run, Scope& scope, const Tree& tree, const Value& dot, st
 /// The error for a value of unknown_value that is read.
 [[nodiscard]] Error unknown_error(const Value& value, Position position, const std::string& expression);
 
-/// What text/template prints of a text that is no file of a chart, with Go's own functions alone. Errors: those of
-/// parse() and execute().
-[[nodiscard]] std::string expand_text(const std::string& name, const std::string& text, const Value& dot,
-                                      std::function<void(Diagnostic)> notice = {});
-
 /// Files that were parsed before, by name: who renders the same files again and again parses each text once. Not
 /// thread-safe.
 class ParsedFiles {
 public:
     using Trees = std::vector<std::shared_ptr<const Tree>>;
+    /// The texts see the functions of `library`.
+    explicit ParsedFiles(const Library& library) : library_(library) {}
+    [[nodiscard]] const Library& library() const noexcept { return library_; }
     /// The trees of `text`, which is parsed unless it is what `name` had last. Errors: those of parse().
     const Trees& trees(const std::string& name, const std::string& text);
 
 private:
+    const Library& library_;
     std::map<std::string, std::pair<std::shared_ptr<const Source>, Trees>, std::less<>> files_;
 };
 
@@ -133,7 +135,7 @@ class Engine {
 public:
     /// `parsed` outlives the engine.
     explicit Engine(ParsedFiles& parsed, const Limits& limits = {}, std::function<void(Diagnostic)> notice = {})
-        : parsed_(parsed), run_(limits) {
+        : parsed_(parsed), run_(parsed.library(), limits) {
         run_.notice = std::move(notice);
     }
     /// Functions that give something else each time give placeholders, with a warning "placeholder", and are no errors.

@@ -5,8 +5,8 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
+#include "recipe/govalue/format.hpp"
 #include "recipe/template/execution.hpp"
-#include "recipe/template/format.hpp"
 
 namespace kmm::recipe::tmpl {
 

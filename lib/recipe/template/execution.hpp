@@ -13,7 +13,7 @@
 
 #include "base/text.hpp"
 #include "recipe/template/engine.hpp"
-#include "recipe/template/functions.hpp"
+#include "recipe/template/function.hpp"
 #include "recipe/template/tree.hpp"
 
 namespace kmm::recipe::tmpl {

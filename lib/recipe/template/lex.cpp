@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <array>
 
-#include "recipe/template/format.hpp"
-#include "recipe/template/unicode.hpp"
+#include "recipe/govalue/format.hpp"
+#include "recipe/govalue/unicode.hpp"
 
 namespace kmm::recipe::tmpl {
 

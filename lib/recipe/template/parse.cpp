@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "recipe/template/format.hpp"
+#include "recipe/govalue/format.hpp"
 #include "recipe/template/parser.hpp"
 
 namespace kmm::recipe::tmpl {
@@ -188,8 +188,8 @@ Parser::End Parser::block(std::vector<Statement>& body, std::size_t at) {
 }
 
 std::vector<std::shared_ptr<const Tree>> parse(const std::string& name, std::shared_ptr<const Source> source,
-                                               const std::function<const Function*(std::string_view)>& find) {
-    return Parser(name, std::move(source), find).run();
+                                               const Library& library) {
+    return Parser(name, std::move(source), library).run();
 }
 
 }  // namespace kmm::recipe::tmpl

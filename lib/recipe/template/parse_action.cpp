@@ -6,9 +6,9 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
-#include "recipe/template/format.hpp"
+#include "recipe/govalue/format.hpp"
+#include "recipe/govalue/unquote.hpp"
 #include "recipe/template/parser.hpp"
-#include "recipe/template/unquote.hpp"
 
 namespace kmm::recipe::tmpl {
 
@@ -167,7 +167,7 @@ std::optional<Operand> Parser::term() {
     switch (token.kind) {
         case TokenKind::identifier:
             made_operand.kind = K::identifier;
-            made_operand.function = find_(token.text);
+            made_operand.function = library_.find(token.text);
             if (made_operand.function == nullptr) { unknown(token); }
             break;
         case TokenKind::dot: made_operand.kind = K::dot; break;
@@ -208,7 +208,7 @@ std::optional<Operand> Parser::term() {
 }
 
 void Parser::unknown(const Token& token) const {
-    const auto near = base::nearest(token.text, function_names());
+    const auto near = base::nearest(token.text, library_.names());
     fail(token.at, fmt::format("function {} not defined", quote_text(token.text)),
          near ? fmt::format("did you mean {}?", *near) : "", "unknown-function");
 }

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -16,7 +15,7 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
-#include "recipe/template/functions.hpp"
+#include "recipe/template/function.hpp"
 #include "recipe/template/lex.hpp"
 #include "recipe/template/tree.hpp"
 
@@ -25,9 +24,8 @@ namespace kmm::recipe::tmpl {
 /// Go's text/template/parse of one text.
 class Parser {
 public:
-    Parser(const std::string& name, std::shared_ptr<const Source> source,
-           const std::function<const Function*(std::string_view)>& find)
-        : name_(name), source_(std::move(source)), find_(find), tokens_(lex(source_->text)) {}
+    Parser(const std::string& name, std::shared_ptr<const Source> source, const Library& library)
+        : name_(name), source_(std::move(source)), library_(library), tokens_(lex(source_->text)) {}
 
     /// The trees of the text. Errors: those of parse().
     std::vector<std::shared_ptr<const Tree>> run();
@@ -43,7 +41,7 @@ private:
 
     const std::string& name_;
     std::shared_ptr<const Source> source_;
-    const std::function<const Function*(std::string_view)>& find_;
+    const Library& library_;
     std::vector<Token> tokens_;
     std::size_t next_ = 0;
     std::vector<std::string> variables_{"$"};

@@ -10,7 +10,8 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "recipe/template/value.hpp"
+#include "recipe/govalue/value.hpp"
+#include "recipe/template/function.hpp"
 
 namespace kmm::recipe::tmpl {
 
@@ -29,7 +30,6 @@ struct Source {
                                  const std::vector<std::size_t>& open);
 
 struct Pipe;
-struct Function;
 
 /// One operand of a command.
 struct Operand {
@@ -87,10 +87,10 @@ struct Tree {
 [[nodiscard]] std::string written(const Command& command);
 [[nodiscard]] std::string written(const Pipe& pipe);
 
-/// The trees of one text: what it defines, and itself under `name`. `find` gives the function of a name or nullptr.
+/// The trees of one text: what it defines, and itself under `name`.
 /// Errors: data "template-syntax" and "unknown-function" with the position; "recipe-too-large" for nesting.
-[[nodiscard]] std::vector<std::shared_ptr<const Tree>> parse(
-    const std::string& name, std::shared_ptr<const Source> source,
-    const std::function<const Function*(std::string_view)>& find);
+[[nodiscard]] std::vector<std::shared_ptr<const Tree>> parse(const std::string& name,
+                                                             std::shared_ptr<const Source> source,
+                                                             const Library& library);
 
 }  // namespace kmm::recipe::tmpl

@@ -9,8 +9,8 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "cluster/seam/object_facts.hpp"
-#include "recipe/template/functions.hpp"
-#include "recipe/template/value.hpp"
+#include "recipe/golib/regex.hpp"
+#include "recipe/govalue/value.hpp"
 #include "upgrade/drive/objects.hpp"
 
 namespace kmm::drive {

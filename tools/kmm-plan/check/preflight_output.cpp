@@ -14,7 +14,7 @@
 #include "kmm-plan/check/recipe_output.hpp"
 #include "kmm-plan/source/documents.hpp"
 #include "kmod/ko/signature.hpp"
-#include "recipe/template/digest.hpp"
+#include "recipe/golib/digest.hpp"
 #include "value/writer.hpp"
 
 namespace kmm::tool_plan {

@@ -7,7 +7,7 @@
 #include "base/error.hpp"
 #include "recipe/chart/schema.hpp"
 #include "recipe/chart/schema_format.hpp"
-#include "recipe/template/json.hpp"
+#include "recipe/golib/json.hpp"
 
 namespace {
 

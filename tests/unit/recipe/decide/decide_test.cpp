@@ -4,7 +4,7 @@
 #include "recipe/decide/containers.hpp"
 #include "recipe/decide/decision.hpp"
 #include "recipe/decide/upgradeable.hpp"
-#include "recipe/template/yaml.hpp"
+#include "recipe/goyaml/yaml.hpp"
 
 namespace {
 

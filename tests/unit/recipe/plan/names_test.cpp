@@ -5,8 +5,8 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "recipe/goyaml/yaml.hpp"
 #include "recipe/plan/object_names.hpp"
-#include "recipe/template/yaml.hpp"
 
 namespace {
 

@@ -7,8 +7,9 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "recipe/functions/functions.hpp"
+#include "recipe/goyaml/yaml.hpp"
 #include "recipe/template/engine.hpp"
-#include "recipe/template/yaml.hpp"
 
 namespace {
 
@@ -23,7 +24,7 @@ Value values_of(const std::string& yaml) {
 }
 
 std::string rendered(const std::string& text, const std::string& yaml = "{}", const recipe::tmpl::Limits& limits = {}) {
-    recipe::tmpl::ParsedFiles parsed;
+    recipe::tmpl::ParsedFiles parsed(recipe::tmpl::chart_library());
     recipe::tmpl::Engine engine(parsed, limits);
     engine.add("c/templates/t.yaml", text);
     return engine.render("c/templates/t.yaml", values_of(yaml)).text;
@@ -87,7 +88,7 @@ TEST_CASE("html, js and urlquery take nil for the text that an action prints, an
     record->type = "*c.Pointer";
     record->pointer = true;
     record->fields = {{"A", "a", false, Value::integer(5)}};
-    recipe::tmpl::ParsedFiles parsed;
+    recipe::tmpl::ParsedFiles parsed(recipe::tmpl::chart_library());
     recipe::tmpl::Engine engine(parsed, {});
     engine.add("t", "{{ .p }} {{ html .p }} {{ print .p }}");
     CHECK(engine.render("t", Value::map({{"p", Value::record(record)}})).text == "{5} {5} &{5}");
@@ -134,7 +135,7 @@ TEST_CASE("functions that are not there, or give something else each time") {
 
 TEST_CASE("decoding and blanks as Go has them, faults in place of the value") {
     const auto print = [](const std::string& text) {
-        recipe::tmpl::ParsedFiles parsed;
+        recipe::tmpl::ParsedFiles parsed(recipe::tmpl::chart_library());
         recipe::tmpl::Engine engine(parsed, {}, {});
         engine.add("c/templates/t.yaml", "{{ " + text + " }}");
         return engine.render("c/templates/t.yaml", values_of("{}")).text;
@@ -157,7 +158,7 @@ TEST_CASE("decoding and blanks as Go has them, faults in place of the value") {
 TEST_CASE("placeholders stand for what is random") {
     std::vector<Diagnostic> notices;
     const auto print = [&](const std::string& text) {
-        recipe::tmpl::ParsedFiles parsed;
+        recipe::tmpl::ParsedFiles parsed(recipe::tmpl::chart_library());
         recipe::tmpl::Engine engine(parsed, {}, [&](Diagnostic notice) { notices.push_back(std::move(notice)); });
         engine.use_placeholders();
         engine.add("c/templates/t.yaml", text);
@@ -212,7 +213,7 @@ TEST_CASE("limits") {
 }
 
 TEST_CASE("the line of a template that made a line of the output") {
-    recipe::tmpl::ParsedFiles parsed;
+    recipe::tmpl::ParsedFiles parsed(recipe::tmpl::chart_library());
     recipe::tmpl::Engine engine(parsed);
     engine.add("t", "a: 1\n{{- range .Values.l }}\n- {{ . }}\n{{- end }}\nz: 1\n");
     const auto output = engine.render("t", values_of("l: [p, q, r]"));
@@ -223,7 +224,7 @@ TEST_CASE("the line of a template that made a line of the output") {
 }
 
 TEST_CASE("a file is parsed once as long as its text is the same") {
-    recipe::tmpl::ParsedFiles parsed;
+    recipe::tmpl::ParsedFiles parsed(recipe::tmpl::chart_library());
     const auto first = parsed.trees("t", "{{ 1 }}");
     CHECK(parsed.trees("t", "{{ 1 }}")[0] == first[0]);
     CHECK(parsed.trees("t", "{{ 2 }}")[0] != first[0]);

@@ -4,12 +4,12 @@
 #include <string>
 #include <vector>
 
-#include "recipe/template/format.hpp"
-#include "recipe/template/glob.hpp"
-#include "recipe/template/json.hpp"
-#include "recipe/template/toml.hpp"
-#include "recipe/template/version.hpp"
-#include "recipe/template/yaml.hpp"
+#include "recipe/golib/glob.hpp"
+#include "recipe/golib/json.hpp"
+#include "recipe/golib/toml.hpp"
+#include "recipe/golib/version.hpp"
+#include "recipe/govalue/format.hpp"
+#include "recipe/goyaml/yaml.hpp"
 
 namespace {
 

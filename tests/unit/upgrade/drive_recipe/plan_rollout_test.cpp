@@ -2,7 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "base/error.hpp"
-#include "recipe/template/yaml.hpp"
+#include "recipe/goyaml/yaml.hpp"
 #include "upgrade/drive_recipe/plan_rollout.hpp"
 #include "value/reader.hpp"
 

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "recipe/golib/regex.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <map>
+#include <memory>
+
+#include <fmt/format.h>
+#include <re2/re2.h>
+
+#include "recipe/govalue/convert.hpp"
+#include "recipe/govalue/unicode.hpp"
+#include "recipe/govalue/value.hpp"
+
+namespace kmm::recipe::tmpl {
+
+namespace {
+
+/// Go names groups (?<name>...), too; this RE2 knows (?P<name>...) alone.
+std::string with_old_group_names(const std::string& pattern) {
+    std::string made;
+    bool is_class = false;
+    for (std::size_t at = 0; at < pattern.size(); ++at) {
+        const std::string_view rest = std::string_view(pattern).substr(at);
+        std::size_t taken = 1;
+        if (rest.starts_with("\\Q") && !is_class) {
+            taken = std::min(rest.find("\\E"), rest.size());
+        } else if (rest[0] == '\\') {
+            taken = std::min<std::size_t>(2, rest.size());
+        } else if (is_class) {
+            const std::size_t end = rest.starts_with("[:") ? rest.find(":]") : std::string_view::npos;
+            if (end != std::string_view::npos) { taken = end + 2; }
+            is_class = taken > 1 || rest[0] != ']';
+        } else if (rest[0] == '[') {
+            is_class = true;
+            taken += rest.substr(taken).starts_with('^') ? 1U : 0U;
+            taken += rest.substr(taken).starts_with(']') ? 1U : 0U;
+        } else if (rest.starts_with("(?<")) {
+            made += "(?P<";
+            at += 2;
+            continue;
+        }
+        made += rest.substr(0, taken);
+        at += taken - 1;
+    }
+    return made;
+}
+
+/// Compiled; throws Fault. Templates use the same few again and again.
+const re2::RE2& compiled(const std::string& pattern) {
+    static thread_local std::map<std::string, std::unique_ptr<re2::RE2>, std::less<>> known;
+    auto found = known.find(pattern);
+    if (found == known.end()) {
+        re2::RE2::Options options;
+        options.set_log_errors(false);
+        options.set_encoding(re2::RE2::Options::EncodingUTF8);
+        auto made = std::make_unique<re2::RE2>(with_old_group_names(pattern), options);
+        if (!made->ok()) { throw Fault{fmt::format("error parsing regexp: {}", made->error())}; }
+        if (known.size() > 200) { known.clear(); }
+        found = known.emplace(pattern, std::move(made)).first;
+    }
+    return *found->second;
+}
+
+struct Match {
+    std::size_t start = 0, end = 0;
+    std::vector<re2::StringPiece> groups;
+};
+
+/// All matches as Go finds them: an empty one right behind another does not count.
+std::vector<Match> matches(const re2::RE2& expression, const std::string& text, std::int64_t most) {
+    std::vector<Match> found;
+    const int groups = expression.NumberOfCapturingGroups() + 1;
+    std::size_t at = 0;
+    std::size_t last_end = std::string::npos;
+    const re2::StringPiece whole(text);
+    while (at <= text.size() && (most < 0 || static_cast<std::int64_t>(found.size()) < most)) {
+        Match match;
+        match.groups.resize(static_cast<std::size_t>(groups));
+        if (!expression.Match(whole, at, text.size(), re2::RE2::UNANCHORED, match.groups.data(), groups)) { break; }
+        match.start = static_cast<std::size_t>(match.groups[0].data() - text.data());
+        match.end = match.start + match.groups[0].size();
+        const bool is_empty = match.start == match.end;
+        const bool accept = !(is_empty && match.start == last_end);
+        at = is_empty ? match.end + (match.end < text.size() ? decode(text, match.end).width : 1) : match.end;
+        last_end = match.end;
+        if (accept) { found.push_back(std::move(match)); }
+    }
+    return found;
+}
+
+/// Go's Expand: $1, ${1}, $name, $$.
+std::string expanded(const re2::RE2& expression, const Match& match, std::string_view form) {
+    std::string out;
+    for (std::size_t at = 0; at < form.size();) {
+        if (form[at] != '$' || at + 1 >= form.size()) {
+            out += form[at++];
+            continue;
+        }
+        if (form[at + 1] == '$') {
+            out += '$';
+            at += 2;
+            continue;
+        }
+        const bool brace = form[at + 1] == '{';
+        std::size_t start = at + (brace ? 2 : 1), end = start;
+        while (end < form.size()) {
+            const Decoded d = decode(form, end);
+            if (!is_letter(d.rune) && !is_digit(d.rune) && d.rune != '_') { break; }
+            end += d.width;
+        }
+        if (end == start || (brace && (end >= form.size() || form[end] != '}'))) {
+            out += form[at++];
+            continue;
+        }
+        const std::string name(form.substr(start, end - start));
+        at = end + (brace ? 1 : 0);
+        std::size_t number = match.groups.size();
+        if (name.find_first_not_of("0123456789") == std::string::npos && name.size() < 8) {
+            number = std::stoul(name);
+        } else if (const auto named = expression.NamedCapturingGroups().find(name);
+                   named != expression.NamedCapturingGroups().end()) {
+            number = static_cast<std::size_t>(named->second);
+        }
+        if (number < match.groups.size()) { out += std::string(match.groups[number]); }
+    }
+    return out;
+}
+
+}  // namespace
+
+bool regex_matches(const std::string& pattern, const std::string& text) {
+    return re2::RE2::PartialMatch(text, compiled(pattern));
+}
+
+std::vector<std::string> regex_find(const std::string& pattern, const std::string& text, std::int64_t most) {
+    std::vector<std::string> found;
+    for (const auto& match : matches(compiled(pattern), text, most)) {
+        found.push_back(text.substr(match.start, match.end - match.start));
+    }
+    return found;
+}
+
+std::string regex_replace(const std::string& pattern, const std::string& text, const std::string& by,
+                          bool is_literal) {
+    const re2::RE2& expression = compiled(pattern);
+    std::string out;
+    std::size_t at = 0;
+    for (const auto& match : matches(expression, text, -1)) {
+        out += text.substr(at, match.start - at);
+        out += is_literal ? by : expanded(expression, match, by);
+        at = match.end;
+        check_size(out.size());
+    }
+    return out + text.substr(at);
+}
+
+std::optional<std::vector<std::string>> regex_split(const std::string& pattern, const std::string& text,
+                                                    std::int64_t most) {
+    const re2::RE2& expression = compiled(pattern);
+    if (most == 0) { return std::nullopt; }
+    if (!pattern.empty() && text.empty()) { return std::vector<std::string>{""}; }
+    std::vector<std::string> pieces;
+    std::size_t start = 0, end = 0;
+    for (const auto& match : matches(expression, text, most)) {
+        if (most > 0 && static_cast<std::int64_t>(pieces.size()) == most - 1) { break; }
+        end = match.start;
+        if (match.end != 0) { pieces.push_back(text.substr(start, end - start)); }
+        start = match.end;
+    }
+    if (end != text.size()) { pieces.push_back(text.substr(start)); }
+    return pieces;
+}
+
+std::string regex_quote(std::string_view text) {
+    std::string out;
+    for (const char c : text) {
+        if (std::string_view("\\.+*?()|[]{}^$").find(c) != std::string_view::npos) { out += '\\'; }
+        out += c;
+    }
+    return out;
+}
+
+}  // namespace kmm::recipe::tmpl

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// Paths and URLs.
+#include <fmt/format.h>
+
+#include "recipe/golib/url.hpp"
+#include "recipe/govalue/convert.hpp"
+#include "recipe/govalue/unicode.hpp"
+#include "recipe/sprig/sprig.hpp"
+
+namespace kmm::recipe::tmpl {
+
+std::string clean_path(std::string_view path) {
+    const bool rooted = path.starts_with('/');
+    std::vector<std::string_view> kept;
+    for (std::size_t at = 0; at < path.size();) {
+        const std::size_t slash = std::min(path.find('/', at), path.size());
+        const std::string_view piece = path.substr(at, slash - at);
+        at = slash + 1;
+        if (piece.empty() || piece == ".") { continue; }
+        if (piece == ".." && !kept.empty() && kept.back() != "..") {
+            kept.pop_back();
+        } else if (piece != ".." || !rooted) {
+            kept.push_back(piece);
+        }
+    }
+    std::string out = rooted ? "/" : "";
+    for (std::size_t i = 0; i < kept.size(); ++i) { out += (i == 0 ? "" : "/") + std::string(kept[i]); }
+    return out.empty() ? "." : out;
+}
+
+std::string base_path(std::string_view path) {
+    if (path.empty()) { return "."; }
+    while (path.size() > 1 && path.ends_with('/')) { path.remove_suffix(1); }
+    if (path == "/") { return "/"; }
+    return std::string(path.substr(path.rfind('/') + 1));
+}
+
+namespace {
+
+std::string directory_of(std::string_view path) { return clean_path(path.substr(0, path.rfind('/') + 1)); }
+
+std::string extension_of(std::string_view path) {
+    const std::size_t dot = path.rfind('.'), slash = path.rfind('/');
+    return dot == std::string_view::npos || (slash != std::string_view::npos && dot < slash)
+               ? ""
+               : std::string(path.substr(dot));
+}
+
+Value path_base(Call&, List& a) { return Value::string(base_path(a[0].text())); }
+Value path_clean(Call&, List& a) { return Value::string(clean_path(a[0].text())); }
+Value path_dir(Call&, List& a) { return Value::string(directory_of(a[0].text())); }
+Value path_ext(Call&, List& a) { return Value::string(extension_of(a[0].text())); }
+Value path_is_abs(Call&, List& a) { return Value::boolean(a[0].text().starts_with('/')); }
+
+std::string member_text(const Map& members, std::string_view key) {
+    const auto found = members.find(key);
+    if (found == members.end()) { return ""; }
+    if (!found->second.is_text()) {
+        throw Fault{
+            fmt::format("unable to parse {} key, must be of type string, but {} found", key, type_name(found->second))};
+    }
+    return found->second.text();
+}
+
+Value url_parsed(Call&, List& a) {
+    const Url url = parse_url(a[0].text());
+    Map members;
+    members["scheme"] = Value::string(url.scheme);
+    members["host"] = Value::string(url.host);
+    members["hostname"] = Value::string(url.hostname());
+    members["path"] = Value::string(url.path);
+    members["query"] = Value::string(url.query);
+    members["opaque"] = Value::string(url.opaque);
+    members["fragment"] = Value::string(url.fragment);
+    members["userinfo"] = Value::string(url.userinfo);
+    return Value::map(std::move(members));
+}
+
+Value url_joined(Call&, List& a) {
+    const Map& members = a[0].members();
+    Url url;
+    url.scheme = member_text(members, "scheme");
+    url.host = member_text(members, "host");
+    url.path = member_text(members, "path");
+    url.query = member_text(members, "query");
+    url.opaque = member_text(members, "opaque");
+    url.fragment = member_text(members, "fragment");
+    const std::string user = member_text(members, "userinfo");
+    if (!user.empty()) {
+        url.userinfo = parse_url(fmt::format("proto://{}@host", user)).userinfo;
+        url.has_userinfo = true;
+    }
+    return Value::string(url.text());
+}
+
+}  // namespace
+
+std::span<const Function> path_functions() {
+    static const Function table[] = {
+        {"base", "s", false, path_base},     {"osBase", "s", false, path_base},   {"clean", "s", false, path_clean},
+        {"osClean", "s", false, path_clean}, {"dir", "s", false, path_dir},       {"osDir", "s", false, path_dir},
+        {"ext", "s", false, path_ext},       {"osExt", "s", false, path_ext},     {"isAbs", "s", false, path_is_abs},
+        {"osIsAbs", "s", false, path_is_abs}, {"urlParse", "s", false, url_parsed}, {"urlJoin", "m", false, url_joined},
+    };
+    return table;
+}
+
+}  // namespace kmm::recipe::tmpl
