@@ -6,6 +6,7 @@
 
 #include "base/text.hpp"
 #include "kubernetes/cluster_checks/cluster_checks.hpp"
+#include "kubernetes/versions/path.hpp"
 
 namespace kmm::kubernetes {
 namespace {
