@@ -81,7 +81,7 @@ function(kmm_room name)
   endif()
   if(KMM_SANITIZE_THREAD)
     # The same: a third of the time to compile. Threads of others wait for each other most of the time.
-    set(busy "base;value;api;recipe_govalue;recipe_golib;recipe_goyaml;recipe_template;recipe_sprig;recipe_functions;recipe_chart;recipe_plan")
+    set(busy "base;value;api;recipe_govalue;recipe_golib;recipe_goyaml;recipe_template;recipe_sprig;recipe_functions;recipe_chart;recipe_resource;recipe_plan")
     target_compile_options(kmm_${name} PRIVATE $<IF:$<IN_LIST:${name},${busy}>,-O1,-O0>)
   endif()
   # Every byte of a cluster's dump runs through these two, also in a build that is quick to make.

@@ -9,8 +9,8 @@
 #include "kmm-worker/commands.hpp"
 #include "kmm-worker/kubernetes_step.hpp"
 #include "kmm-worker/result.hpp"
-#include "kubeadm/facts.hpp"
-#include "kubeadm/steps.hpp"
+#include "kubeadm/node/facts.hpp"
+#include "kubeadm/step/steps.hpp"
 #include "net/http.hpp"
 #include "sys/trust.hpp"
 

@@ -12,7 +12,7 @@
 #include "base/number.hpp"
 #include "base/text.hpp"
 #include "kmm-worker/kubernetes_step.hpp"
-#include "kubeadm/etcd_restore.hpp"
+#include "kubeadm/step/etcd_restore.hpp"
 #include "net/http.hpp"
 
 namespace kmm::tool_worker {

@@ -8,7 +8,7 @@
 #include "kmm-worker/commands.hpp"
 #include "kmm-worker/job.hpp"
 #include "kmm-worker/result.hpp"
-#include "kubeadm/node.hpp"
+#include "kubeadm/node/node.hpp"
 #include "sys/clock.hpp"
 #include "sys/random.hpp"
 

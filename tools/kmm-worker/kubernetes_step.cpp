@@ -11,7 +11,7 @@
 #include "cli/document.hpp"
 #include "kmm-worker/job.hpp"
 #include "kmm-worker/result.hpp"
-#include "kubeadm/facts.hpp"
+#include "kubeadm/node/facts.hpp"
 #include "net/http.hpp"
 #include "sys/enter.hpp"
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cli/app.hpp"
-#include "kubeadm/node.hpp"
+#include "kubeadm/node/node.hpp"
 #include "sys/clock.hpp"
 #include "sys/file_ops.hpp"
 #include "sys/random.hpp"

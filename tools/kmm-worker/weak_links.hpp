@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "kernel/weak_updates.hpp"
-#include "kubeadm/node.hpp"
+#include "kubeadm/node/node.hpp"
 
 namespace kmm::tool_worker {
 

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
-#include "recipe/plan/graph.hpp"
+#include "recipe/resource/graph.hpp"
 
 namespace kmm::recipe::decide {
 

@@ -8,8 +8,8 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "recipe/decide/containers.hpp"
-#include "recipe/plan/graph.hpp"
-#include "recipe/plan/values.hpp"
+#include "recipe/resource/graph.hpp"
+#include "recipe/resource/values.hpp"
 
 namespace kmm::recipe::decide {
 

@@ -11,8 +11,8 @@
 #include "cluster/folder/documents.hpp"
 #include "recipe/files/chart_files.hpp"
 #include "recipe/files/observe.hpp"
-#include "recipe/plan/graph.hpp"
 #include "recipe/plan/recipes.hpp"
+#include "recipe/resource/graph.hpp"
 #include "sys/file_ops.hpp"
 #include "value/reader.hpp"
 

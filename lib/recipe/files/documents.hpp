@@ -11,9 +11,9 @@
 #include "cli/app.hpp"
 #include "kube/client.hpp"
 #include "recipe/chart/chart.hpp"
-#include "recipe/plan/facts.hpp"
-#include "recipe/plan/release_kinds.hpp"
-#include "recipe/plan/resource.hpp"
+#include "recipe/resource/facts.hpp"
+#include "recipe/resource/release_kinds.hpp"
+#include "recipe/resource/resource.hpp"
 #include "value/node.hpp"
 
 namespace kmm::recipe::files {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "kube/client.hpp"
-#include "recipe/plan/facts.hpp"
+#include "recipe/resource/facts.hpp"
 #include "value/node.hpp"
 
 namespace kmm::recipe::files {

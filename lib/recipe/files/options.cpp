@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "recipe/plan/graph.hpp"
+#include "recipe/resource/graph.hpp"
 #include "sys/two_threads.hpp"
 
 namespace kmm::recipe::files {

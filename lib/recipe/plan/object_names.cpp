@@ -12,7 +12,7 @@
 
 #include "api/names.hpp"
 #include "base/text.hpp"
-#include "recipe/plan/value_path.hpp"
+#include "recipe/resource/value_path.hpp"
 
 namespace kmm::recipe::plan {
 

@@ -11,10 +11,10 @@
 #include "base/text.hpp"
 #include "recipe/chart/metadata.hpp"
 #include "recipe/goyaml/yaml.hpp"
-#include "recipe/plan/annotations.hpp"
 #include "recipe/plan/object_names.hpp"
-#include "recipe/plan/value_path.hpp"
-#include "recipe/plan/values.hpp"
+#include "recipe/resource/annotations.hpp"
+#include "recipe/resource/value_path.hpp"
+#include "recipe/resource/values.hpp"
 
 namespace kmm::recipe::plan {
 

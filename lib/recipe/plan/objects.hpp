@@ -9,8 +9,8 @@
 #include "base/error.hpp"
 #include "recipe/chart/manifests.hpp"
 #include "recipe/govalue/value.hpp"
-#include "recipe/plan/expand.hpp"
-#include "recipe/plan/facts.hpp"
+#include "recipe/resource/expand.hpp"
+#include "recipe/resource/facts.hpp"
 
 namespace kmm::recipe::plan {
 

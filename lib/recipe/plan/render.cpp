@@ -13,9 +13,9 @@
 #include "recipe/golib/json.hpp"
 #include "recipe/golib/version.hpp"
 #include "recipe/goyaml/yaml.hpp"
-#include "recipe/plan/graph.hpp"
 #include "recipe/plan/resource_run.hpp"
-#include "recipe/plan/value_path.hpp"
+#include "recipe/resource/graph.hpp"
+#include "recipe/resource/value_path.hpp"
 #include "value/reader.hpp"
 
 namespace kmm::recipe::plan {

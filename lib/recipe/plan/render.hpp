@@ -10,9 +10,9 @@
 #include "base/error.hpp"
 #include "base/shared_work.hpp"
 #include "recipe/chart/chart.hpp"
-#include "recipe/plan/facts.hpp"
-#include "recipe/plan/release_kinds.hpp"
-#include "recipe/plan/resource.hpp"
+#include "recipe/resource/facts.hpp"
+#include "recipe/resource/release_kinds.hpp"
+#include "recipe/resource/resource.hpp"
 #include "recipe/template/engine.hpp"
 
 namespace kmm::recipe::plan {

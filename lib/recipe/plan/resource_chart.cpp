@@ -10,7 +10,7 @@
 #include "base/text.hpp"
 #include "recipe/chart/values.hpp"
 #include "recipe/golib/url.hpp"
-#include "recipe/plan/value_path.hpp"
+#include "recipe/resource/value_path.hpp"
 
 namespace kmm::recipe::plan {
 

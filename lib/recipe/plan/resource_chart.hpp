@@ -9,9 +9,9 @@
 
 #include "recipe/chart/render.hpp"
 #include "recipe/functions/functions.hpp"
-#include "recipe/plan/expand.hpp"
 #include "recipe/plan/render.hpp"
 #include "recipe/plan/states.hpp"
+#include "recipe/resource/expand.hpp"
 
 namespace kmm::recipe::plan {
 

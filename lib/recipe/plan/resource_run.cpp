@@ -9,15 +9,15 @@
 #include <fmt/format.h>
 
 #include "recipe/chart/render.hpp"
-#include "recipe/plan/expand.hpp"
 #include "recipe/plan/manifest_parts.hpp"
 #include "recipe/plan/objects.hpp"
-#include "recipe/plan/release_kinds.hpp"
 #include "recipe/plan/resource_chart.hpp"
 #include "recipe/plan/selectors.hpp"
 #include "recipe/plan/states.hpp"
-#include "recipe/plan/value_path.hpp"
-#include "recipe/plan/values.hpp"
+#include "recipe/resource/expand.hpp"
+#include "recipe/resource/release_kinds.hpp"
+#include "recipe/resource/value_path.hpp"
+#include "recipe/resource/values.hpp"
 
 namespace kmm::recipe::plan {
 

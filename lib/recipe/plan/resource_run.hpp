@@ -2,8 +2,8 @@
 // One resource and its chart: states, copies for kernels, everything else. Internal to this room.
 #pragma once
 
-#include "recipe/plan/release_kinds.hpp"
 #include "recipe/plan/render.hpp"
+#include "recipe/resource/release_kinds.hpp"
 
 namespace kmm::recipe::plan {
 

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
-#include "recipe/plan/value_path.hpp"
+#include "recipe/resource/value_path.hpp"
 
 namespace kmm::recipe::plan {
 

@@ -7,8 +7,8 @@
 #include "cli/app.hpp"
 #include "recipe/decide/decision.hpp"
 #include "recipe/files/documents.hpp"
-#include "recipe/plan/facts.hpp"
 #include "recipe/plan/render.hpp"
+#include "recipe/resource/facts.hpp"
 
 namespace kmm::recipe::ready {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "recipe/plan/facts.hpp"
+#include "recipe/resource/facts.hpp"
 #include "recipe/toolkit/inputs.hpp"
 
 namespace kmm::recipe::toolkit {

@@ -10,9 +10,9 @@
 #include "plan/decide/order.hpp"
 #include "plan/fleet/survey.hpp"
 #include "upgrade/drive/actor.hpp"
-#include "upgrade/drive_module/fleet.hpp"
-#include "upgrade/drive_module/look.hpp"
-#include "upgrade/drive_module/prepare_parts.hpp"
+#include "upgrade/prepare_module/fleet.hpp"
+#include "upgrade/prepare_module/look.hpp"
+#include "upgrade/prepare_module/prepare_parts.hpp"
 
 namespace kmm::drive {
 

@@ -9,9 +9,9 @@
 #include "cluster/seam/store.hpp"
 #include "upgrade/drive/deadline.hpp"
 #include "upgrade/drive_kernel/reboot.hpp"
-#include "upgrade/drive_module/worker.hpp"
 #include "upgrade/kernel/subject.hpp"
 #include "upgrade/module/subject.hpp"
+#include "upgrade/prepare_module/worker.hpp"
 
 namespace kmm::drive {
 

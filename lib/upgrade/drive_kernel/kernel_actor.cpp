@@ -12,7 +12,7 @@
 #include "upgrade/drive/objects.hpp"
 #include "upgrade/drive/user_check.hpp"
 #include "upgrade/drive_kernel/control_planes.hpp"
-#include "upgrade/drive_module/look.hpp"
+#include "upgrade/prepare_module/look.hpp"
 
 namespace kmm::drive {
 

@@ -14,8 +14,8 @@
 #include "plan/kmm/eligible.hpp"
 #include "plan/kmm/find_named.hpp"
 #include "upgrade/drive_kernel/control_planes.hpp"
-#include "upgrade/drive_module/fleet.hpp"
-#include "upgrade/drive_module/prepare_parts.hpp"
+#include "upgrade/prepare_module/fleet.hpp"
+#include "upgrade/prepare_module/prepare_parts.hpp"
 
 namespace kmm::drive {
 namespace {

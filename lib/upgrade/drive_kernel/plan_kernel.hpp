@@ -7,8 +7,8 @@
 
 #include "api/types.hpp"
 #include "sys/clock.hpp"
-#include "upgrade/drive_module/prepare.hpp"
 #include "upgrade/kernel/subject.hpp"
+#include "upgrade/prepare_module/prepare.hpp"
 
 namespace kmm::drive {
 

@@ -9,8 +9,8 @@
 
 #include "cluster/seam/workloads.hpp"
 #include "plan/fleet/drain.hpp"
-#include "upgrade/drive_module/dry_run.hpp"
 #include "upgrade/engine/run.hpp"
+#include "upgrade/prepare_module/dry_run.hpp"
 
 namespace kmm::drive {
 

@@ -6,8 +6,8 @@
 #include "api/codec.hpp"
 #include "api/labels.hpp"
 #include "base/text.hpp"
-#include "upgrade/drive_module/operator_check.hpp"
-#include "upgrade/drive_module/wanted.hpp"
+#include "upgrade/prepare_module/operator_check.hpp"
+#include "upgrade/prepare_module/wanted.hpp"
 
 namespace kmm::drive {
 

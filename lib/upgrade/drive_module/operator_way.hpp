@@ -5,7 +5,7 @@
 #include <string>
 
 #include "upgrade/drive_module/way.hpp"
-#include "upgrade/drive_module/operator_view.hpp"
+#include "upgrade/prepare_module/operator_view.hpp"
 
 namespace kmm::drive {
 

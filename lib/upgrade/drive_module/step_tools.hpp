@@ -10,10 +10,10 @@
 #include "upgrade/drive/late_words.hpp"
 #include "upgrade/drive/recorder.hpp"
 #include "upgrade/drive/step_runner.hpp"
-#include "upgrade/drive_module/fleet.hpp"
-#include "upgrade/drive_module/look.hpp"
-#include "upgrade/drive_module/worker.hpp"
 #include "upgrade/module/subject.hpp"
+#include "upgrade/prepare_module/fleet.hpp"
+#include "upgrade/prepare_module/look.hpp"
+#include "upgrade/prepare_module/worker.hpp"
 
 namespace kmm::drive {
 

@@ -8,8 +8,8 @@
 
 #include "api/codec.hpp"
 #include "base/text.hpp"
-#include "upgrade/drive_module/wanted.hpp"
 #include "upgrade/engine/procedure.hpp"
+#include "upgrade/prepare_module/wanted.hpp"
 
 namespace kmm::drive {
 

@@ -10,8 +10,8 @@
 #include "base/error.hpp"
 #include "cluster/live/machine_pools.hpp"
 #include "recipe/golib/json.hpp"
-#include "recipe/plan/facts.hpp"
-#include "recipe/plan/graph.hpp"
+#include "recipe/resource/facts.hpp"
+#include "recipe/resource/graph.hpp"
 #include "upgrade/drive_recipe/readiness.hpp"
 #include "value/reader.hpp"
 

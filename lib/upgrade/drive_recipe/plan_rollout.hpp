@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "recipe/plan/render.hpp"
-#include "recipe/plan/resource.hpp"
+#include "recipe/resource/resource.hpp"
 #include "upgrade/drive_recipe/own_objects.hpp"
 #include "upgrade/engine/run.hpp"
 #include "upgrade/recipe/subject.hpp"

@@ -9,7 +9,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
-#include "recipe/plan/facts.hpp"
+#include "recipe/resource/facts.hpp"
 #include "upgrade/drive_recipe/apply_order.hpp"
 #include "upgrade/drive_recipe/plan_rollout.hpp"
 #include "upgrade/drive_recipe/readiness.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kubeadm/etcd_restore.hpp"
+#include "kubeadm/step/etcd_restore.hpp"
 
 #include <doctest/doctest.h>
 
@@ -11,7 +11,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
-#include "kubeadm/etcd_restore_parts.hpp"
+#include "kubeadm/step/etcd_restore_parts.hpp"
 #include "record/sha256.hpp"
 #include "unit/kubeadm/place.hpp"
 #include "value/reader.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kubeadm/etcd_snapshot.hpp"
+#include "kubeadm/step/etcd_snapshot.hpp"
 
 #include <doctest/doctest.h>
 
@@ -12,9 +12,9 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
-#include "kubeadm/backup.hpp"
-#include "kubeadm/etcd.hpp"
-#include "kubeadm/steps.hpp"
+#include "kubeadm/node/etcd.hpp"
+#include "kubeadm/step/backup.hpp"
+#include "kubeadm/step/steps.hpp"
 #include "sys/file_ops.hpp"
 #include "unit/kubeadm/place.hpp"
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kubeadm/facts.hpp"
+#include "kubeadm/node/facts.hpp"
 
 #include <doctest/doctest.h>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
-#include "kubeadm/backup.hpp"
-#include "kubeadm/processes.hpp"
-#include "kubeadm/steps.hpp"
+#include "kubeadm/node/processes.hpp"
+#include "kubeadm/step/backup.hpp"
+#include "kubeadm/step/steps.hpp"
 #include "kubernetes/inventory/kubelet_config.hpp"
 #include "net/http.hpp"
 #include "place.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kubeadm/manifests.hpp"
+#include "kubeadm/node/manifests.hpp"
 
 #include <doctest/doctest.h>
 
@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
-#include "kubeadm/steps.hpp"
+#include "kubeadm/step/steps.hpp"
 #include "place.hpp"
 
 using namespace kmm;

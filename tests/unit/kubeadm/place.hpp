@@ -9,7 +9,7 @@
 #include <string>
 
 #include "base/text.hpp"
-#include "kubeadm/node.hpp"
+#include "kubeadm/node/node.hpp"
 #include "sys/file_ops.hpp"
 #include "sys/temp_dir.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
-#include "kubeadm/processes.hpp"
+#include "kubeadm/node/processes.hpp"
 
 namespace kmm::kubeadm {
 namespace {

@@ -8,8 +8,8 @@
 #include <functional>
 
 #include "base/error.hpp"
-#include "kubeadm/backup.hpp"
-#include "kubeadm/steps.hpp"
+#include "kubeadm/step/backup.hpp"
+#include "kubeadm/step/steps.hpp"
 #include "place.hpp"
 #include "record/sha256.hpp"
 

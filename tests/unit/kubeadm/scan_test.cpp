@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kubeadm/scan.hpp"
+#include "kubeadm/node/scan.hpp"
 
 #include <doctest/doctest.h>
 

@@ -6,16 +6,16 @@
 
 #include "base/text.hpp"
 #include "cli/document.hpp"
-#include "preflight/images.hpp"
-#include "recipe/files/findings.hpp"
 #include "kmm-plan/render/recipe_run.hpp"
 #include "kmm-plan/source/live.hpp"
 #include "kmm-plan/source/source.hpp"
 #include "kmm-plan/verbs.hpp"
+#include "preflight/images.hpp"
 #include "recipe/decide/why.hpp"
+#include "recipe/files/findings.hpp"
 #include "recipe/files/observe.hpp"
-#include "recipe/plan/graph.hpp"
 #include "recipe/plan/render.hpp"
+#include "recipe/resource/graph.hpp"
 #include "sys/two_threads.hpp"
 
 namespace kmm::tool_plan {

@@ -8,14 +8,14 @@
 #include "base/text.hpp"
 #include "cli/document.hpp"
 #include "cli/table.hpp"
+#include "kmm-plan/check/reporting.hpp"
+#include "kmm-plan/render/recipe_run.hpp"
 #include "kmm-plan/source/documents.hpp"
+#include "kmm-plan/verbs.hpp"
 #include "preflight/images.hpp"
 #include "recipe/files/findings.hpp"
-#include "kmm-plan/render/recipe_run.hpp"
-#include "kmm-plan/check/reporting.hpp"
-#include "kmm-plan/verbs.hpp"
-#include "recipe/plan/graph.hpp"
-#include "recipe/plan/values.hpp"
+#include "recipe/resource/graph.hpp"
+#include "recipe/resource/values.hpp"
 
 namespace kmm::tool_plan {
 

@@ -13,10 +13,10 @@
 #include "kmm-upgrade/verbs.hpp"
 #include "kube/lease.hpp"
 #include "render/worker_task.hpp"
-#include "upgrade/drive_module/adopt.hpp"
 #include "upgrade/drive_module/drain.hpp"
 #include "upgrade/engine/replay.hpp"
 #include "upgrade/module/subject.hpp"
+#include "upgrade/prepare_module/adopt.hpp"
 
 namespace kmm::tool_upgrade {
 namespace {

@@ -17,9 +17,9 @@
 #include "kmm-upgrade/session/begin.hpp"
 #include "kmm-upgrade/verbs.hpp"
 #include "plan/decide/order.hpp"
-#include "upgrade/drive_module/prepare_apply.hpp"
 #include "upgrade/engine/replay.hpp"
 #include "upgrade/module/subject.hpp"
+#include "upgrade/prepare_module/prepare_apply.hpp"
 
 namespace kmm::tool_upgrade {
 namespace {

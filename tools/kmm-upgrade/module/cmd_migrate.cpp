@@ -9,10 +9,10 @@
 #include "api/labels.hpp"
 #include "base/text.hpp"
 #include "cli/document.hpp"
-#include "upgrade/drive_module/prepare.hpp"
+#include "kmm-upgrade/record/view.hpp"
 #include "kmm-upgrade/session/begin.hpp"
 #include "kmm-upgrade/verbs.hpp"
-#include "kmm-upgrade/record/view.hpp"
+#include "upgrade/prepare_module/prepare.hpp"
 
 namespace kmm::tool_upgrade {
 namespace {

@@ -7,9 +7,9 @@
 #include "plan/fleet/make_plan.hpp"
 #include "record/sha256.hpp"
 #include "sys/host.hpp"
-#include "upgrade/drive_module/operator_check.hpp"
 #include "upgrade/engine/replay.hpp"
 #include "upgrade/module/subject.hpp"
+#include "upgrade/prepare_module/operator_check.hpp"
 #include "value/reader.hpp"
 
 namespace kmm::tool_upgrade {

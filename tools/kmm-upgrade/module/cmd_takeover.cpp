@@ -14,10 +14,10 @@
 #include "kmm-upgrade/session/begin.hpp"
 #include "kmm-upgrade/verbs.hpp"
 #include "plan/fleet/apply.hpp"
-#include "upgrade/drive_module/fleet.hpp"
-#include "upgrade/drive_module/prepare_apply.hpp"
-#include "upgrade/drive_module/takeover.hpp"
 #include "upgrade/module/subject.hpp"
+#include "upgrade/prepare_module/fleet.hpp"
+#include "upgrade/prepare_module/prepare_apply.hpp"
+#include "upgrade/prepare_module/takeover.hpp"
 
 namespace kmm::tool_upgrade {
 namespace {

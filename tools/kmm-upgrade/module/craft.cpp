@@ -12,8 +12,8 @@
 #include "kmm-upgrade/session/newcomers.hpp"
 #include "plan/kmm/eligible.hpp"
 #include "upgrade/drive_module/module_actor.hpp"
-#include "upgrade/drive_module/prepare.hpp"
 #include "upgrade/module/subject.hpp"
+#include "upgrade/prepare_module/prepare.hpp"
 
 namespace kmm::tool_upgrade {
 namespace {

@@ -5,11 +5,11 @@
 #include <memory>
 #include <string>
 
-#include "upgrade/drive_module/dry_run.hpp"
-#include "upgrade/drive_module/prepare.hpp"
 #include "kmm-upgrade/session/rehearsal.hpp"
 #include "kmm-upgrade/session/walk.hpp"
 #include "kmm-upgrade/session/walk_options.hpp"
+#include "upgrade/prepare_module/dry_run.hpp"
+#include "upgrade/prepare_module/prepare.hpp"
 
 namespace kmm::tool_upgrade {
 

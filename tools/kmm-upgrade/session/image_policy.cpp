@@ -11,7 +11,7 @@
 #include "sys/trust.hpp"
 #include "trust/policy.hpp"
 #include "trust/public_key.hpp"
-#include "upgrade/drive_module/worker.hpp"
+#include "upgrade/prepare_module/worker.hpp"
 #include "value/reader.hpp"
 #include "value/writer.hpp"
 

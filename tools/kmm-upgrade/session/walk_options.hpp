@@ -8,7 +8,7 @@
 #include <string>
 
 #include "cli/app.hpp"
-#include "upgrade/drive_module/prepare.hpp"
+#include "upgrade/prepare_module/prepare.hpp"
 
 namespace kmm::tool_upgrade {
 

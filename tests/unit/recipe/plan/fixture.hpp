@@ -8,9 +8,9 @@
 
 #include "base/error.hpp"
 #include "recipe/chart/chart.hpp"
-#include "recipe/plan/facts.hpp"
 #include "recipe/plan/render.hpp"
-#include "recipe/plan/resource.hpp"
+#include "recipe/resource/facts.hpp"
+#include "recipe/resource/resource.hpp"
 #include "value/reader.hpp"
 
 namespace kmm::recipe_test {

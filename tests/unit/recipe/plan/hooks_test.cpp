@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "fixture.hpp"
-#include "recipe/plan/values.hpp"
+#include "recipe/resource/values.hpp"
 
 namespace {
 

@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "fixture.hpp"
-#include "recipe/plan/release_kinds.hpp"
+#include "recipe/resource/release_kinds.hpp"
 
 namespace {
 

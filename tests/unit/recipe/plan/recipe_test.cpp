@@ -3,10 +3,10 @@
 
 #include "base/ci_text.hpp"
 #include "fixture.hpp"
-#include "recipe/plan/graph.hpp"
 #include "recipe/plan/recipes.hpp"
 #include "recipe/plan/states.hpp"
-#include "recipe/plan/values.hpp"
+#include "recipe/resource/graph.hpp"
+#include "recipe/resource/values.hpp"
 #include "value/writer.hpp"
 
 namespace {

@@ -6,8 +6,8 @@
 #include <algorithm>
 
 #include "api/workload.hpp"
-#include "upgrade/drive_module/adopt.hpp"
 #include "unit/upgrade/drive_module/fakes.hpp"
+#include "upgrade/prepare_module/adopt.hpp"
 
 using namespace kmm;
 using namespace kmm::drive;

@@ -19,11 +19,11 @@
 #include "support/sanitized.hpp"
 #include "sys/clock.hpp"
 #include "upgrade/drive/driver.hpp"
-#include "upgrade/drive_module/dry_run.hpp"
 #include "upgrade/drive_module/module_actor.hpp"
-#include "upgrade/drive_module/prepare.hpp"
-#include "upgrade/drive_module/prepare_apply.hpp"
 #include "upgrade/engine/replay.hpp"
+#include "upgrade/prepare_module/dry_run.hpp"
+#include "upgrade/prepare_module/prepare.hpp"
+#include "upgrade/prepare_module/prepare_apply.hpp"
 #include "value/reader.hpp"
 
 namespace kmm::drive::test {

@@ -2,8 +2,8 @@
 #include <doctest/doctest.h>
 
 #include "base/text.hpp"
-#include "upgrade/drive_module/worker.hpp"
 #include "unit/upgrade/drive_module/fakes.hpp"
+#include "upgrade/prepare_module/worker.hpp"
 
 using namespace kmm;
 using namespace kmm::drive;

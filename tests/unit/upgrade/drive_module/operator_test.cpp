@@ -2,9 +2,9 @@
 #include <doctest/doctest.h>
 
 #include "api/codec.hpp"
-#include "upgrade/drive_module/operator_check.hpp"
-#include "upgrade/drive_module/operator_view.hpp"
 #include "unit/upgrade/drive_module/fakes.hpp"
+#include "upgrade/prepare_module/operator_check.hpp"
+#include "upgrade/prepare_module/operator_view.hpp"
 
 using namespace kmm;
 using namespace kmm::drive;

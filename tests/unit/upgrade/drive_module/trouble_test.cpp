@@ -2,8 +2,8 @@
 // An API server that is away, a Node that is deleted.
 #include <doctest/doctest.h>
 
-#include "upgrade/drive_module/takeover.hpp"
 #include "unit/upgrade/drive_module/fakes.hpp"
+#include "upgrade/prepare_module/takeover.hpp"
 
 using namespace kmm;
 using namespace kmm::drive;

@@ -6,7 +6,7 @@
 
 #include "cluster/seam/store.hpp"
 #include "unit/upgrade/drive_module/fakes.hpp"
-#include "upgrade/drive_module/worker.hpp"
+#include "upgrade/prepare_module/worker.hpp"
 
 using namespace kmm;
 using namespace kmm::drive;
