@@ -472,10 +472,4 @@ value::Node KubeStore::change_node(const std::string& node,
     }
 }
 
-bool is_server_trouble(const Error& error) { return kube::is_server_trouble(error) || kube::is_right_missing(error); }
-
-bool ends_run(const Error& error) {
-    return error.code() == "lease-lost" || error.code() == "interrupted" || is_server_trouble(error);
-}
-
 }  // namespace kmm::cluster

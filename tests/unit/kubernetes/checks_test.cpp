@@ -6,6 +6,7 @@
 #include <string>
 
 #include "kubernetes/check/checks.hpp"
+#include "kubernetes/cluster_checks/cluster_checks.hpp"
 #include "kubernetes/finding/check_list.hpp"
 #include "kubernetes/finding/configuration.hpp"
 #include "unit/kubernetes/make_inventory.hpp"
