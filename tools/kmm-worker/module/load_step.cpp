@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kmm-worker/load_step.hpp"
+#include "kmm-worker/module/load_step.hpp"
 
 #include <algorithm>
 

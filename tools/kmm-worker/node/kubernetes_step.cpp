@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kmm-worker/kubernetes_step.hpp"
+#include "kmm-worker/node/kubernetes_step.hpp"
 
 #include <optional>
 #include <utility>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kmm-worker/image_step.hpp"
+#include "kmm-worker/image/image_step.hpp"
 
 #include <sys/stat.h>
 #include <unistd.h>

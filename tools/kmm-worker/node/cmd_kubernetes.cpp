@@ -7,7 +7,7 @@
 #include "cli/document.hpp"
 #include "cli/table.hpp"
 #include "kmm-worker/commands.hpp"
-#include "kmm-worker/kubernetes_step.hpp"
+#include "kmm-worker/node/kubernetes_step.hpp"
 #include "kmm-worker/result.hpp"
 #include "kubeadm/node/facts.hpp"
 #include "kubeadm/step/steps.hpp"

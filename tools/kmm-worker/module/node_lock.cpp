@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kmm-worker/node_lock.hpp"
+#include "kmm-worker/module/node_lock.hpp"
 
 #include <fcntl.h>
 

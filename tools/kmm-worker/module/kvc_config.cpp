@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kmm-worker/kvc_config.hpp"
+#include "kmm-worker/module/kvc_config.hpp"
 
 #include <unistd.h>
 

@@ -11,7 +11,7 @@
 
 #include "base/number.hpp"
 #include "base/text.hpp"
-#include "kmm-worker/kubernetes_step.hpp"
+#include "kmm-worker/node/kubernetes_step.hpp"
 #include "kubeadm/step/etcd_restore.hpp"
 #include "net/http.hpp"
 

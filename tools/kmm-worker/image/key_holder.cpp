@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kmm-worker/key_holder.hpp"
+#include "kmm-worker/image/key_holder.hpp"
 
 #include <sys/prctl.h>
 #include <sys/resource.h>

@@ -13,9 +13,9 @@
 
 #include "base/text.hpp"
 #include "kmm-worker/commands.hpp"
-#include "kmm-worker/image_step.hpp"
+#include "kmm-worker/image/image_step.hpp"
+#include "kmm-worker/image/key_holder.hpp"
 #include "kmm-worker/job.hpp"
-#include "kmm-worker/key_holder.hpp"
 #include "kmm-worker/result.hpp"
 #include "kmod/ko/files.hpp"
 #include "kmod/ko/inflate.hpp"

@@ -11,7 +11,7 @@
 #include "cli/table.hpp"
 #include "kmm-worker/commands.hpp"
 #include "kmm-worker/job.hpp"
-#include "kmm-worker/weak_links.hpp"
+#include "kmm-worker/module/weak_links.hpp"
 #include "sys/process.hpp"
 
 namespace kmm::tool_worker {

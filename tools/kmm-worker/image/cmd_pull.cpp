@@ -10,7 +10,7 @@
 
 #include "base/text.hpp"
 #include "kmm-worker/commands.hpp"
-#include "kmm-worker/image_step.hpp"
+#include "kmm-worker/image/image_step.hpp"
 #include "kmm-worker/job.hpp"
 #include "kmm-worker/result.hpp"
 #include "registry/client/document_service.hpp"

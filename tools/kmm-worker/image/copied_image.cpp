@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kmm-worker/copied_image.hpp"
+#include "kmm-worker/image/copied_image.hpp"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -11,7 +11,7 @@
 
 #include "api/names.hpp"
 #include "base/text.hpp"
-#include "kmm-worker/image_step.hpp"
+#include "kmm-worker/image/image_step.hpp"
 
 namespace kmm::tool_worker {
 

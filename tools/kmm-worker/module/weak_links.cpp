@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kmm-worker/weak_links.hpp"
+#include "kmm-worker/module/weak_links.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -12,7 +12,7 @@
 #include "cli/document.hpp"
 #include "cli/table.hpp"
 #include "kmm-worker/commands.hpp"
-#include "kmm-worker/image_step.hpp"
+#include "kmm-worker/image/image_step.hpp"
 #include "kmm-worker/job.hpp"
 #include "kmm-worker/result.hpp"
 #include "registry/pull/cache.hpp"

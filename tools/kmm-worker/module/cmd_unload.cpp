@@ -6,10 +6,10 @@
 
 #include "base/text.hpp"
 #include "kmm-worker/commands.hpp"
-#include "kmm-worker/copied_image.hpp"
+#include "kmm-worker/image/copied_image.hpp"
 #include "kmm-worker/job.hpp"
-#include "kmm-worker/load_step.hpp"
-#include "kmm-worker/node_lock.hpp"
+#include "kmm-worker/module/load_step.hpp"
+#include "kmm-worker/module/node_lock.hpp"
 #include "kmm-worker/result.hpp"
 #include "kmod/load/loader.hpp"
 #include "sys/clock.hpp"
