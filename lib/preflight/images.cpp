@@ -23,8 +23,8 @@
 #include "registry/pull/probe.hpp"
 #include "registry/pull/puller.hpp"
 #include "registry/unpack/layer_service.hpp"
+#include "sandbox/confined.hpp"
 #include "sys/clock.hpp"
-#include "sys/confined.hpp"
 #include "sys/file_ops.hpp"
 #include "sys/signals.hpp"
 #include "sys/temp_dir.hpp"
@@ -119,7 +119,7 @@ public:
     /// Pulls, and gives the tree to `judge` before it is removed, with the process that parses its modules.
     Diagnostics pull(const ImageTarget& target, ImageAnswer& answer,
                      const std::function<Diagnostics(const std::string& root, const registry::PullResult& pulled,
-                                                     sys::Confined* parser)>& judge) {
+                                                     sandbox::Confined* parser)>& judge) {
         const auto parser = parsers_ ? parsers_->twin() : nullptr;  // one for each image
         const sys::TempDir scratch(k_scratch);
         net::CurlHttpClient http;
@@ -166,8 +166,8 @@ private:
 
     const cli::Args& args_;
     /// Begun before credentials are read; none where there are threads already.
-    std::unique_ptr<sys::Confined> parsers_ =
-        sys::Confined::if_alone({registry::layer_service(), registry::document_service(), kmod::module_service()},
+    std::unique_ptr<sandbox::Confined> parsers_ =
+        sandbox::Confined::if_alone({registry::layer_service(), registry::document_service(), kmod::module_service()},
                                 end_at_interrupt);
     sys::LinuxClock clock_;
     registry::FoundCredentials defaults_;
@@ -189,7 +189,7 @@ ImageTarget target_of(const ImageQuestion& question, const api::Objects& objects
     return target;
 }
 
-kmod::ModuleIndex index_of(const std::string& root, const ImageTarget& target, sys::Confined* parser) {
+kmod::ModuleIndex index_of(const std::string& root, const ImageTarget& target, sandbox::Confined* parser) {
     const auto directory = root + "/" + target.dir_name + "/lib/modules/" + target.kernels.front();
     return kmod::ModuleIndex::build(std::filesystem::path(directory).lexically_normal().native(), root, {}, parser,
                                     kmod::Signatures::with_file);
@@ -216,7 +216,7 @@ std::size_t misfitting_symbols(const kmod::ModuleFile& file, const kmod::ModuleI
 
 /// Do the modules of a Module's image fit the kernel that it is for?
 Diagnostics judge_module(const ImageQuestion& question, const ImageTarget& target, const std::string& root,
-                         const registry::PullResult& pulled, ImageAnswer& answer, sys::Confined* parser) {
+                         const registry::PullResult& pulled, ImageAnswer& answer, sandbox::Confined* parser) {
     const auto& config = question.resolved->config;
     const auto index = index_of(root, target, parser);
     kernel::Wish wish;
@@ -360,7 +360,7 @@ std::map<std::string, ImageAnswer> ask_registries(const std::vector<ImageQuestio
                 if (question.depth == Depth::manifest) return asker.look(target, answer);
                 return asker.pull(
                     target, answer,
-                    [&](const std::string& root, const registry::PullResult& pulled, sys::Confined* parser) {
+                    [&](const std::string& root, const registry::PullResult& pulled, sandbox::Confined* parser) {
                         return judge_module(question, target, root, pulled, answer, parser);
                     });
             });
@@ -415,7 +415,7 @@ std::vector<registry::Credential> secret_credentials_of(const RecipeImage& image
 
 /// Every module of the image: a driver container loads what it has. The findings are of the modules that do not fit.
 Diagnostics judge_recipe(const RecipeImage& image, const ImageTarget& target, const std::string& root,
-                         ImageAnswer& answer, sys::Confined* parser) {
+                         ImageAnswer& answer, sandbox::Confined* parser) {
     const auto index = index_of(root, target, parser);
     Diagnostics findings = index.faults();
     if (index.modules().empty()) {
@@ -478,7 +478,7 @@ std::map<std::string, ImageAnswer> ask_recipe_images(const std::vector<RecipeIma
                 for (auto& one : unmirrored(question.reference, asker.mirrors())) told.push_back(std::move(one));
                 if (question.kernel.empty()) return asker.look(target, made);
                 ImageTarget place = target;
-                const auto judge = [&](const std::string& root, const registry::PullResult&, sys::Confined* parser) {
+                const auto judge = [&](const std::string& root, const registry::PullResult&, sandbox::Confined* parser) {
                     return judge_recipe(question, place, root, made, parser);
                 };
                 try {

@@ -17,7 +17,7 @@
 #include "registry/client/credentials.hpp"
 #include "registry/client/request.hpp"
 #include "registry/local/policy_files.hpp"
-#include "sys/confined.hpp"
+#include "sandbox/confined.hpp"
 
 namespace kmm::tool_worker {
 
@@ -42,12 +42,12 @@ struct Job {
         whole,  ///< nothing is loaded: no network at all, no writes, no look into other processes
     };
     Sandbox sandbox = Sandbox::none;
-    std::shared_ptr<sys::Confined>
+    std::shared_ptr<sandbox::Confined>
         parser;  ///< where the bytes of images are parsed; begun before there was anything else of the job
 };
 
 /// The process that parses the bytes of images. To be called first thing, before credentials are read.
-[[nodiscard]] std::shared_ptr<sys::Confined> start_parser();
+[[nodiscard]] std::shared_ptr<sandbox::Confined> start_parser();
 
 enum class Needs { image, module_name };
 

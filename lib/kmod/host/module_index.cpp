@@ -176,7 +176,7 @@ struct ReadFile {
 class FileReader {
 public:
     FileReader(const std::vector<FoundFile>& files, std::string directory, const std::string& image_root,
-               const std::map<std::string, std::string>& known_sums, sys::Confined* parser, Signatures signatures)
+               const std::map<std::string, std::string>& known_sums, sandbox::Confined* parser, Signatures signatures)
         : files_(files),
           directory_(std::move(directory)),
           image_root_(image_root),
@@ -188,7 +188,7 @@ public:
     std::vector<ReadFile> run() {
         constexpr std::size_t files_worth_a_thread = 32;
         const bool alone = files_.size() < files_worth_a_thread || sys::usable_processors() < 2;
-        const std::unique_ptr<sys::Confined> twin = alone || parser_ == nullptr ? nullptr : parser_->twin();
+        const std::unique_ptr<sandbox::Confined> twin = alone || parser_ == nullptr ? nullptr : parser_->twin();
         std::thread other;
         try {
             if (!alone) other = std::thread([this, &twin] { work(twin.get()); });
@@ -201,7 +201,7 @@ public:
     }
 
 private:
-    void work(sys::Confined* parser) {
+    void work(sandbox::Confined* parser) {
         if (parser == nullptr)
             return each_file([this](std::size_t i) { keep(i, read_module(content_of(i), shown(i))); });
         const auto hear = [this](std::size_t i, ReadModule read, const std::exception_ptr& failure) {
@@ -263,7 +263,7 @@ private:
     std::string directory_;
     const std::string& image_root_;
     const std::map<std::string, std::string>& known_sums_;
-    sys::Confined* parser_;
+    sandbox::Confined* parser_;
     Signatures signatures_;
     std::vector<ReadFile> results_;
     std::atomic<std::size_t> next_{0};
@@ -299,7 +299,7 @@ std::string plain_bytes(const IndexedModule& module) {
 }
 
 ModuleIndex ModuleIndex::build(const std::string& directory, const std::string& image_root,
-                               const std::map<std::string, std::string>& known_sums, sys::Confined* parser,
+                               const std::map<std::string, std::string>& known_sums, sandbox::Confined* parser,
                                Signatures signatures) {
     ModuleIndex index;
     std::set<std::string> ambiguous;

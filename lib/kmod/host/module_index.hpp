@@ -11,7 +11,7 @@
 #include "base/error.hpp"
 #include "kmod/host/modprobe_config.hpp"
 #include "kmod/ko/module_file.hpp"
-#include "sys/confined.hpp"
+#include "sandbox/confined.hpp"
 
 namespace kmm::kmod {
 
@@ -21,7 +21,7 @@ struct IndexedModule {
     std::string path;        ///< of the file on this host, which is no link
     std::string image_path;  ///< inside the image, absolute; what users are shown
     std::string sha256;      ///< lower-case hex of the file's bytes, compressed if the file is
-    sys::Confined* parser = nullptr;  ///< which has read the file; nullptr: this process has
+    sandbox::Confined* parser = nullptr;  ///< which has read the file; nullptr: this process has
 };
 
 /// The module as the kernel takes it: the file's bytes, the same as were indexed, decompressed where it was parsed.
@@ -59,7 +59,7 @@ public:
     /// `parser` the files are decompressed and parsed there; it must live as long as the index.
     [[nodiscard]] static ModuleIndex build(const std::string& directory, const std::string& image_root,
                                            const std::map<std::string, std::string>& known_sums = {},
-                                           sys::Confined* parser = nullptr,
+                                           sandbox::Confined* parser = nullptr,
                                            Signatures signatures = Signatures::on_demand);
 
     /// What is wrong with the files that were left out: "module-format", "module-name", "duplicate-module" (data), in

@@ -14,7 +14,7 @@
 
 #include "base/module_name.hpp"
 
-namespace kmm::sys {
+namespace kmm::sandbox {
 class Confined;
 }
 
@@ -124,7 +124,7 @@ struct ModuleFile {
     std::uint64_t structure_bytes = 0;          ///< of its struct module, the kernel's record of a module
     std::optional<ModuleSignature>
         known_signature{};  ///< what signature() says, where it was read together with the file
-    sys::Confined* signature_parser = nullptr;  ///< where signature() is read else; nullptr: in this process
+    sandbox::Confined* signature_parser = nullptr;  ///< where signature() is read else; nullptr: in this process
 
     /// The first value of `key` in .modinfo, "" if absent.
     [[nodiscard]] std::string info(std::string_view key) const;
@@ -134,7 +134,7 @@ struct ModuleFile {
     [[nodiscard]] std::string version() const { return info("version"); }
     [[nodiscard]] std::vector<std::string> depends() const;  ///< normalised names of `depends=`, file order
     [[nodiscard]] std::vector<Parameter> parameters() const; ///< sorted by name
-    /// Who signed it; read at each call unless it is known. Errors: sys::Confined::lost() of signature_parser.
+    /// Who signed it; read at each call unless it is known. Errors: sandbox::Confined::lost() of signature_parser.
     [[nodiscard]] ModuleSignature signature() const;
     [[nodiscard]] bool in_tree() const { return info("intree") == "Y"; }
     /// True if `license` gives access to GPL-only symbols. Source: Linux include/linux/license.h.

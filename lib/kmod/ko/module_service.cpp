@@ -13,7 +13,7 @@
 #include "kmod/ko/files.hpp"
 #include "kmod/ko/inflate.hpp"
 #include "kmod/ko/signature.hpp"
-#include "sys/message.hpp"
+#include "sandbox/message.hpp"
 
 namespace kmm::kmod {
 
@@ -33,18 +33,18 @@ constexpr std::size_t k_answer_message = 64U << 10U;  ///< answers are sent when
 constexpr std::size_t k_batch_files = 16, k_batch_name_bytes = 8U << 10U;
 
 template <typename List>
-void put_texts(sys::MessageWriter& out, const List& texts) {
+void put_texts(sandbox::MessageWriter& out, const List& texts) {
     out.number(texts.size());
     for (const std::string& text : texts) out.text(text);
 }
 
-std::vector<std::string> take_texts(sys::MessageReader& in) {
+std::vector<std::string> take_texts(sandbox::MessageReader& in) {
     std::vector<std::string> texts(in.count(k_text_item));
     for (std::string& text : texts) text = in.text();
     return texts;
 }
 
-void put_versions(sys::MessageWriter& out, const SymbolVersions& versions) {
+void put_versions(sandbox::MessageWriter& out, const SymbolVersions& versions) {
     out.number(versions.size());
     for (const auto row : versions) {
         out.text(row.symbol);
@@ -52,7 +52,7 @@ void put_versions(sys::MessageWriter& out, const SymbolVersions& versions) {
     }
 }
 
-SymbolVersions take_versions(sys::MessageReader& in) {
+SymbolVersions take_versions(sandbox::MessageReader& in) {
     std::vector<SymbolVersions::Row> rows(in.count(2 * k_text_item));
     for (auto& row : rows) {
         row.symbol = in.view();
@@ -61,7 +61,7 @@ SymbolVersions take_versions(sys::MessageReader& in) {
     return SymbolVersions(std::move(rows));
 }
 
-void put_signature(sys::MessageWriter& out, const ModuleSignature& signature) {
+void put_signature(sandbox::MessageWriter& out, const ModuleSignature& signature) {
     for (const auto* text : {&signature.signer, &signature.key_id, &signature.digest, &signature.fault})
         out.text(*text);
     put_texts(out, signature.authorities);
@@ -69,17 +69,17 @@ void put_signature(sys::MessageWriter& out, const ModuleSignature& signature) {
     for (const auto& other : signature.others) put_signature(out, other);
 }
 
-ModuleSignature take_signature(sys::MessageReader& in, bool first = true) {
+ModuleSignature take_signature(sandbox::MessageReader& in, bool first = true) {
     ModuleSignature signature;
     for (auto* text : {&signature.signer, &signature.key_id, &signature.digest, &signature.fault}) *text = in.text();
     signature.authorities = take_texts(in);
     const std::size_t others = in.count(6 * k_text_item);
-    if (others != 0 && !first) throw sys::bad_message();
+    if (others != 0 && !first) throw sandbox::bad_message();
     for (std::size_t i = 0; i < others; ++i) signature.others.push_back(take_signature(in, false));
     return signature;
 }
 
-void put_module(sys::MessageWriter& out, const ModuleFile& file, Signatures signatures) {
+void put_module(sandbox::MessageWriter& out, const ModuleFile& file, Signatures signatures) {
     out.text(file.name);
     out.text(file.machine);
     out.text(file.build_id);
@@ -118,10 +118,10 @@ void add_file(Error& error, const std::string& shown) {
 }
 
 /// A signature that is not in the message is read in `parser` where it is asked for.
-ModuleFile take_module(sys::MessageReader& in, sys::Confined& parser) {
+ModuleFile take_module(sandbox::MessageReader& in, sandbox::Confined& parser) {
     ModuleFile file;
     file.name = in.text();
-    if (!is_module_name(file.name) || normalise_name(file.name) != file.name) throw sys::bad_message();
+    if (!is_module_name(file.name) || normalise_name(file.name) != file.name) throw sandbox::bad_message();
     file.machine = in.text();
     file.build_id = in.text();
     file.modinfo.resize(in.count(2 * k_text_item));
@@ -157,7 +157,7 @@ ModuleFile take_module(sys::MessageReader& in, sys::Confined& parser) {
 }
 
 /// Appends the answer to one request for the file `descriptor`.
-void answer_for(std::uint64_t wanted, const sys::Fd& descriptor, const std::string& shown, sys::MessageWriter& out) {
+void answer_for(std::uint64_t wanted, const sys::Fd& descriptor, const std::string& shown, sandbox::MessageWriter& out) {
     const std::size_t before = out.bytes().size();
     std::optional<Error> fault;
     try {
@@ -192,11 +192,11 @@ std::string code_of(const std::exception_ptr& fault) {
 }
 
 /// Answers for all files of the request in their order, in as few messages as their length allows.
-void serve_module(const std::string& message, sys::Channel& channel) {
-    sys::MessageReader request(message);
+void serve_module(const std::string& message, sandbox::Channel& channel) {
+    sandbox::MessageReader request(message);
     static_cast<void>(request.number());  // the service
     const std::uint64_t wanted = request.number();
-    sys::MessageWriter out;
+    sandbox::MessageWriter out;
     if (wanted == k_read_signature) {
         put_signature(out, read_signature(request.view()));
         static_cast<void>(channel.send(out.bytes()));
@@ -212,7 +212,7 @@ void serve_module(const std::string& message, sys::Channel& channel) {
 }
 
 std::string request_for(std::uint64_t what, const std::vector<std::string>& shown) {
-    sys::MessageWriter request;
+    sandbox::MessageWriter request;
     request.number(k_module_service);
     request.number(what);
     put_texts(request, shown);
@@ -220,7 +220,7 @@ std::string request_for(std::uint64_t what, const std::vector<std::string>& show
 }
 
 /// The answer of `parser` about one file, which begins with what was asked for.
-std::string ask_parser(sys::Confined& parser, std::uint64_t what, const sys::Fd& descriptor, const std::string& shown,
+std::string ask_parser(sandbox::Confined& parser, std::uint64_t what, const sys::Fd& descriptor, const std::string& shown,
                        std::size_t most) {
     const auto lock = parser.lock();
     try {
@@ -234,11 +234,11 @@ std::string ask_parser(sys::Confined& parser, std::uint64_t what, const sys::Fd&
 }
 
 /// Errors: what the answer says.
-void open_answer(sys::MessageReader& reader) {
+void open_answer(sandbox::MessageReader& reader) {
     if (reader.number(k_answer_failed) == k_answer_failed) throw reader.error();
 }
 
-ReadModule take_read(sys::MessageReader& reader, sys::Confined& parser) {
+ReadModule take_read(sandbox::MessageReader& reader, sandbox::Confined& parser) {
     ReadModule read;
     read.inflated = reader.number();
     read.file = take_module(reader, parser);
@@ -247,7 +247,7 @@ ReadModule take_read(sys::MessageReader& reader, sys::Confined& parser) {
 
 }  // namespace
 
-sys::Service module_service() {
+sandbox::Service module_service() {
     const auto prepare_both = [] {
         // OpenSSL reads its configuration at first use.
         using namespace std::string_view_literals;
@@ -255,7 +255,7 @@ sys::Service module_service() {
         static_cast<void>(sha256_hex(""));
     };
     return {k_module_service, prepare_both, [] {},
-            [](const std::string& message, sys::Channel& channel, sys::Channel&) { serve_module(message, channel); }};
+            [](const std::string& message, sandbox::Channel& channel, sandbox::Channel&) { serve_module(message, channel); }};
 }
 
 ReadModule read_module(std::string bytes, const std::string& shown) {
@@ -268,16 +268,16 @@ ReadModule read_module(std::string bytes, const std::string& shown) {
     return read;
 }
 
-ReadModule read_module(sys::Confined& parser, const sys::Fd& descriptor, const std::string& shown) {
+ReadModule read_module(sandbox::Confined& parser, const sys::Fd& descriptor, const std::string& shown) {
     const std::string answer = ask_parser(parser, k_read_file, descriptor, shown, k_facts_max);
-    sys::MessageReader reader(answer);
+    sandbox::MessageReader reader(answer);
     open_answer(reader);
     return take_read(reader, parser);
 }
 
-ModuleSignature read_signature(sys::Confined& parser, const std::string& appended, const std::string& shown) {
+ModuleSignature read_signature(sandbox::Confined& parser, const std::string& appended, const std::string& shown) {
     if (appended.empty()) return {};
-    sys::MessageWriter request;
+    sandbox::MessageWriter request;
     request.number(k_module_service);
     request.number(k_read_signature);
     request.text(appended);
@@ -285,7 +285,7 @@ ModuleSignature read_signature(sys::Confined& parser, const std::string& appende
     try {
         parser.send(request.bytes());
         const std::string answer = parser.receive(k_signature_max);
-        sys::MessageReader reader(answer);
+        sandbox::MessageReader reader(answer);
         return take_signature(reader);
     } catch (Error& error) {
         add_file(error, shown);
@@ -293,16 +293,16 @@ ModuleSignature read_signature(sys::Confined& parser, const std::string& appende
     }
 }
 
-std::string plain_module(sys::Confined* parser, std::string bytes, const std::string& shown) {
+std::string plain_module(sandbox::Confined* parser, std::string bytes, const std::string& shown) {
     if (parser == nullptr || compression_name(bytes).empty()) return plain_module(std::move(bytes), shown);
     const std::string answer =
         ask_parser(*parser, k_plain_file, sealed_file(bytes, "module"), shown, k_plain_answer_max);
-    sys::MessageReader reader(answer);
+    sandbox::MessageReader reader(answer);
     open_answer(reader);
     return reader.text();
 }
 
-ModuleBatches::ModuleBatches(sys::Confined& parser, Signatures signatures, Hear hear)
+ModuleBatches::ModuleBatches(sandbox::Confined& parser, Signatures signatures, Hear hear)
     : parser_(parser), signatures_(signatures), hear_(std::move(hear)), lock_(parser.lock()) {}
 
 void ModuleBatches::add(std::size_t id, sys::Fd descriptor, std::string shown) {
@@ -329,9 +329,9 @@ void ModuleBatches::exchange() {
         std::string message;
         while (answered < asked_.size()) {
             parser_.receive(message, k_facts_max);
-            sys::MessageReader reader(message);
+            sandbox::MessageReader reader(message);
             do {
-                if (answered == asked_.size()) throw sys::bad_message();
+                if (answered == asked_.size()) throw sandbox::bad_message();
                 take(asked_[answered], reader);
                 ++answered;
             } while (!reader.at_end());
@@ -355,7 +355,7 @@ void ModuleBatches::send() {
 }
 
 /// One answer. An error in it is that of the file; all others end the exchange.
-void ModuleBatches::take(const File& file, sys::MessageReader& reader) {
+void ModuleBatches::take(const File& file, sandbox::MessageReader& reader) {
     std::exception_ptr failure;
     ReadModule read;
     if (reader.number(k_answer_failed) == k_answer_failed) {

@@ -11,14 +11,14 @@
 #include <vector>
 
 #include "kmod/ko/module_file.hpp"
-#include "sys/confined.hpp"
+#include "sandbox/confined.hpp"
+#include "sandbox/message.hpp"
 #include "sys/fd.hpp"
-#include "sys/message.hpp"
 
 namespace kmm::kmod {
 
 /// What a confined process needs to be asked by the functions below.
-[[nodiscard]] sys::Service module_service();
+[[nodiscard]] sandbox::Service module_service();
 
 /// A module file that was read.
 struct ReadModule {
@@ -27,13 +27,13 @@ struct ReadModule {
 };
 
 /// Decompresses and parses in `parser` the module in the file `descriptor`, from where its offset is; its signature is
-/// read, too. `shown` is for messages. Errors: those of plain_module and parse_module; sys::Confined::lost().
-[[nodiscard]] ReadModule read_module(sys::Confined& parser, const sys::Fd& descriptor, const std::string& shown);
+/// read, too. `shown` is for messages. Errors: those of plain_module and parse_module; sandbox::Confined::lost().
+[[nodiscard]] ReadModule read_module(sandbox::Confined& parser, const sys::Fd& descriptor, const std::string& shown);
 /// The same in this process, without the signature.
 [[nodiscard]] ReadModule read_module(std::string bytes, const std::string& shown);
 /// read_signature() of `appended`, the bytes at the end of a module that are its signature, in `parser`. `shown` is for
-/// messages. Errors: sys::Confined::lost().
-[[nodiscard]] ModuleSignature read_signature(sys::Confined& parser, const std::string& appended,
+/// messages. Errors: sandbox::Confined::lost().
+[[nodiscard]] ModuleSignature read_signature(sandbox::Confined& parser, const std::string& appended,
                                              const std::string& shown);
 
 /// Reads many module files in a confined process, several with each message, while the next are being opened. The
@@ -44,7 +44,7 @@ public:
     /// Called once for each file that was added, in their order: with what was read, or why it was not.
     using Hear = std::function<void(std::size_t id, ReadModule read, const std::exception_ptr& failure)>;
 
-    ModuleBatches(sys::Confined& parser, Signatures signatures, Hear hear);
+    ModuleBatches(sandbox::Confined& parser, Signatures signatures, Hear hear);
     ModuleBatches(const ModuleBatches&) = delete;
     ModuleBatches& operator=(const ModuleBatches&) = delete;
 
@@ -60,10 +60,10 @@ private:
     };
     void exchange();
     void send();
-    void take(const File& file, sys::MessageReader& reader);
+    void take(const File& file, sandbox::MessageReader& reader);
     void give_up(std::size_t answered);
 
-    sys::Confined& parser_;
+    sandbox::Confined& parser_;
     Signatures signatures_;
     Hear hear_;
     std::unique_lock<std::mutex> lock_;
@@ -72,7 +72,7 @@ private:
     std::exception_ptr failed_;       ///< why there are no more answers
 };
 
-/// plain_module() in `parser`, or in this process without one. Errors: as there; sys::Confined::lost().
-[[nodiscard]] std::string plain_module(sys::Confined* parser, std::string bytes, const std::string& shown);
+/// plain_module() in `parser`, or in this process without one. Errors: as there; sandbox::Confined::lost().
+[[nodiscard]] std::string plain_module(sandbox::Confined* parser, std::string bytes, const std::string& shown);
 
 }  // namespace kmm::kmod

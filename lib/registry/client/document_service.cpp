@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
-#include "sys/message.hpp"
+#include "sandbox/message.hpp"
 #include "trust/signature.hpp"
 #include "value/reader.hpp"
 #include "value/scalar.hpp"
@@ -49,7 +49,7 @@ value::Node read_document(const std::string& text, const std::string& what, cons
     return std::move(documents.front().root);
 }
 
-void put_node(sys::MessageWriter& out, const value::Node& node) {
+void put_node(sandbox::MessageWriter& out, const value::Node& node) {
     out.number(static_cast<std::uint64_t>(node.kind()));
     switch (node.kind()) {
         case value::Kind::null: break;
@@ -73,12 +73,12 @@ void put_node(sys::MessageWriter& out, const value::Node& node) {
 
 value::Node take_number(value::Kind kind, std::string_view text) {
     value::Node node = value::parse_json_number(text);
-    if (node.kind() != kind || node.text() != text) throw sys::bad_message();
+    if (node.kind() != kind || node.text() != text) throw sandbox::bad_message();
     return node;
 }
 
-value::Node take_node(sys::MessageReader& in, int depth) {
-    if (depth > k_depth_max) throw sys::bad_message();
+value::Node take_node(sandbox::MessageReader& in, int depth) {
+    if (depth > k_depth_max) throw sandbox::bad_message();
     const auto kind = static_cast<value::Kind>(in.number(static_cast<std::uint64_t>(value::Kind::mapping)));
     switch (kind) {
         case value::Kind::null: return {};
@@ -103,7 +103,7 @@ value::Node take_node(sys::MessageReader& in, int depth) {
 }
 
 /// The text of a request, the first piece of which is in it.
-std::string text_of_request(sys::MessageReader& request, sys::Channel& channel) {
+std::string text_of_request(sandbox::MessageReader& request, sandbox::Channel& channel) {
     std::string text;
     const std::uint64_t size = request.number();
     for (text = request.text(); text.size() < size;) {
@@ -114,13 +114,13 @@ std::string text_of_request(sys::MessageReader& request, sys::Channel& channel) 
     return text;
 }
 
-void serve_document(const std::string& message, sys::Channel& channel, sys::Channel& /*answers*/) {
-    sys::MessageReader request(message);
+void serve_document(const std::string& message, sandbox::Channel& channel, sandbox::Channel& /*answers*/) {
+    sandbox::MessageReader request(message);
     static_cast<void>(request.number());  // the service
     const std::uint64_t wanted = request.number();
     const std::string what = request.text();
     const std::string code = request.text();
-    sys::MessageWriter out;
+    sandbox::MessageWriter out;
     std::optional<Error> fault;
     try {
         const std::string text = text_of_request(request, channel);
@@ -139,9 +139,9 @@ void serve_document(const std::string& message, sys::Channel& channel, sys::Chan
     static_cast<void>(channel.send(out.bytes()));
 }
 
-value::Node ask_for_document(sys::Confined& parser, std::uint64_t wanted, std::string_view text,
+value::Node ask_for_document(sandbox::Confined& parser, std::uint64_t wanted, std::string_view text,
                              const std::string& what, const std::string& code) {
-    sys::MessageWriter request;
+    sandbox::MessageWriter request;
     request.number(k_document_service);
     request.number(wanted);
     request.text(what);
@@ -155,10 +155,10 @@ value::Node ask_for_document(sys::Confined& parser, std::uint64_t wanted, std::s
             if (!parser.try_send(text.substr(at, k_text_piece), {})) throw parser.lost();
         }
         const std::string answer = parser.receive(text.size() * k_bytes_for_one + k_bytes_for_error);
-        sys::MessageReader reader(answer);
+        sandbox::MessageReader reader(answer);
         if (reader.number(k_document_failed) == k_document_failed) throw reader.error();
         value::Node node = take_node(reader, 0);
-        if (!reader.at_end()) throw sys::bad_message();
+        if (!reader.at_end()) throw sandbox::bad_message();
         return node;
     } catch (...) {
         parser.renew();
@@ -168,21 +168,21 @@ value::Node ask_for_document(sys::Confined& parser, std::uint64_t wanted, std::s
 
 }  // namespace
 
-sys::Service document_service() { return {k_document_service, [] {}, [] {}, serve_document}; }
+sandbox::Service document_service() { return {k_document_service, [] {}, [] {}, serve_document}; }
 
-value::Node read_image_document(sys::Confined* parser, const std::string& text, const std::string& what,
+value::Node read_image_document(sandbox::Confined* parser, const std::string& text, const std::string& what,
                                 const char* code) {
     return parser == nullptr ? read_document(text, what, code)
                              : ask_for_document(*parser, k_image_document, text, what, code);
 }
 
-value::Node read_signed_payload(sys::Confined* parser, std::string_view text) {
+value::Node read_signed_payload(sandbox::Confined* parser, std::string_view text) {
     if (parser == nullptr) return trust::read_payload(text);
     begin_other_bytes(parser);
     return ask_for_document(*parser, k_payload, text, "payload", "bad-payload");
 }
 
-void begin_other_bytes(sys::Confined* parser) {
+void begin_other_bytes(sandbox::Confined* parser) {
     if (parser == nullptr) return;
     const auto lock = parser->lock();
     parser->renew();

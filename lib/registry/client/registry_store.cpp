@@ -194,7 +194,7 @@ private:
 
     image::Reference reference_;
     std::vector<std::string>& warnings_;
-    sys::Confined* parser_;
+    sandbox::Confined* parser_;
     std::vector<std::string> said_;  ///< by the mirrors that failed
     std::optional<image::Reference> blocked_;  ///< the source, if the last place is a mirror
     std::list<Place> places_;        ///< mirrors in their order, then the source

@@ -13,7 +13,7 @@
 #include "registry/client/credentials.hpp"
 #include "registry/layer/limits.hpp"
 #include "registry/layer/path_rules.hpp"
-#include "sys/confined.hpp"
+#include "sandbox/confined.hpp"
 #include "trust/policy.hpp"
 
 namespace kmm::registry {
@@ -51,7 +51,7 @@ struct PullRequest {
     /// Those of blobs and layers are always verified.
     bool file_digests = true;
     bool durable = false;             ///< the files are on the disk when pull() returns: `out_dir` outlives the program
-    sys::Confined* parser = nullptr;  ///< where layers are inflated and their tars are read; nullptr: in this process
+    sandbox::Confined* parser = nullptr;  ///< where layers are inflated and their tars are read; nullptr: in this process
     Limits limits;
     std::chrono::milliseconds deadline{600'000};
     int attempts = 5;

@@ -75,7 +75,7 @@ private:
 
 class ArchiveFiles final : public FileSet {
 public:
-    ArchiveFiles(const std::string& file, const Limits& limits, std::function<void()> on_piece, sys::Confined* parser)
+    ArchiveFiles(const std::string& file, const Limits& limits, std::function<void()> on_piece, sandbox::Confined* parser)
         : fd_(open_image_path(file, 0)), limits_(limits), on_piece_(std::move(on_piece)) {
         struct stat facts {};
         if (::fstat(fd_.get(), &facts) != 0 || !S_ISREG(facts.st_mode)) {
@@ -161,7 +161,7 @@ private:
     image::Compression compression_ = image::Compression::none;
     std::map<std::string, std::size_t> files_;
     std::map<std::string, std::string> links_;
-    std::unique_ptr<sys::Confined> parser_;  ///< nullptr: this process reads the archive
+    std::unique_ptr<sandbox::Confined> parser_;  ///< nullptr: this process reads the archive
     std::unique_ptr<EntryReader> walk_;
     std::size_t next_entry_ = 0;  ///< number of the entry that comes next in `walk_`
 };
@@ -199,7 +199,7 @@ std::unique_ptr<FileSet> open_directory_files(const std::string& directory) {
 }
 
 std::unique_ptr<FileSet> open_archive_files(const std::string& file, const Limits& limits,
-                                            std::function<void()> on_piece, sys::Confined* parser) {
+                                            std::function<void()> on_piece, sandbox::Confined* parser) {
     return std::make_unique<ArchiveFiles>(file, limits, std::move(on_piece), parser);
 }
 

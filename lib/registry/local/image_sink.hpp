@@ -9,7 +9,7 @@
 #include "image/reference.hpp"
 #include "registry/layer/limits.hpp"
 #include "registry/local/local.hpp"
-#include "sys/confined.hpp"
+#include "sandbox/confined.hpp"
 #include "value/node.hpp"
 
 namespace kmm::registry {
@@ -35,7 +35,7 @@ public:
 /// "oci:DIR[:TAG]": the directory is made if it is absent; other images in it stay, one of the same tag (without a tag:
 /// one without) is replaced. Errors: data "bad-layout" for a directory that is no layout; io.
 [[nodiscard]] std::unique_ptr<ImageSink> open_layout_sink(const LocalReference& reference, const Limits& limits,
-                                                          sys::Confined* parser = nullptr);
+                                                          sandbox::Confined* parser = nullptr);
 
 /// "oci-archive:FILE[:TAG]": a new archive with this image alone, in the place of a file that is there, once it is
 /// whole. Errors: data "bad-layout" for something else than a file; io.

@@ -28,7 +28,7 @@ constexpr unsigned k_file_mode = 0644;
 
 class LayoutSink final : public ImageSink {
 public:
-    LayoutSink(const LocalReference& reference, const Limits& limits, sys::Confined* parser)
+    LayoutSink(const LocalReference& reference, const Limits& limits, sandbox::Confined* parser)
         : reference_(reference), limits_(limits), parser_(parser) {
         (void)read_index();
         sys::make_directories(reference_.path + "/blobs/sha256", 0755);
@@ -166,7 +166,7 @@ private:
 
     LocalReference reference_;
     Limits limits_;
-    sys::Confined* parser_;
+    sandbox::Confined* parser_;
     sys::LinuxFileOps ops_;
     sys::Fd alive_;
     std::vector<std::string> unnamed_;  ///< paths of blobs that nothing may need if this ends without a name
@@ -185,7 +185,7 @@ value::Node layout_entry(const std::string& media_type, std::size_t size, const 
 }
 
 std::unique_ptr<ImageSink> open_layout_sink(const LocalReference& reference, const Limits& limits,
-                                            sys::Confined* parser) {
+                                            sandbox::Confined* parser) {
     return std::make_unique<LayoutSink>(reference, limits, parser);
 }
 

@@ -13,7 +13,7 @@
 #include "registry/layer/entry_reader.hpp"
 #include "registry/layer/path_rules.hpp"
 #include "registry/layer/source.hpp"
-#include "sys/confined.hpp"
+#include "sandbox/confined.hpp"
 
 namespace kmm::registry {
 
@@ -49,10 +49,10 @@ public:
 [[nodiscard]] std::unique_ptr<FileSet> open_directory_files(const std::string& directory);
 /// The files of a tar, plain or compressed with gzip or zstd, which a twin of `parser` reads if there is one.
 /// `on_piece` is called often and may throw. Errors: not_found "image-not-found"; data "bad-layout"; unsafe
-/// "image-limit"; sys::Confined::lost().
+/// "image-limit"; sandbox::Confined::lost().
 [[nodiscard]] std::unique_ptr<FileSet> open_archive_files(const std::string& file, const Limits& limits,
                                                           std::function<void()> on_piece,
-                                                          sys::Confined* parser = nullptr);
+                                                          sandbox::Confined* parser = nullptr);
 /// The whole file `name`; nullopt if there is none. Errors: unsafe "image-limit" above `cap` bytes.
 [[nodiscard]] std::optional<std::string> read_named(FileSet& files, const std::string& name, std::uint64_t cap);
 

@@ -28,7 +28,7 @@ private:
 class ConfinedArchive final : public EntryReader {
 public:
     ConfinedArchive(int fd, image::Compression compression, std::uint64_t bytes_max,
-                    const std::function<void()>& on_piece, sys::Confined& parser)
+                    const std::function<void()>& on_piece, sandbox::Confined& parser)
         : parser_(parser), ring_(sys::RingReader::make_file()), reader_(parser, ring_, true, on_piece) {
         send_archive_request(parser, compression, bytes_max, ring_, fd);
     }
@@ -48,7 +48,7 @@ public:
     std::string_view content() override { return reader_.content(); }
 
 private:
-    sys::Confined& parser_;
+    sandbox::Confined& parser_;
     sys::Fd ring_;
     ConfinedReader reader_;
 };
@@ -68,7 +68,7 @@ std::string_view PackedTar::Capped::next() {
 }
 
 std::unique_ptr<EntryReader> read_archive(int fd, image::Compression compression, std::uint64_t bytes_max,
-                                          const std::function<void()>& on_piece, sys::Confined* parser) {
+                                          const std::function<void()>& on_piece, sandbox::Confined* parser) {
     if (parser == nullptr) return std::make_unique<OpenArchive>(fd, compression, bytes_max, on_piece);
     return std::make_unique<ConfinedArchive>(fd, compression, bytes_max, on_piece, *parser);
 }

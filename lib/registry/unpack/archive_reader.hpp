@@ -11,7 +11,7 @@
 #include "registry/layer/entry_reader.hpp"
 #include "registry/layer/source.hpp"
 #include "registry/unpack/tar_reader.hpp"
-#include "sys/confined.hpp"
+#include "sandbox/confined.hpp"
 
 namespace kmm::registry {
 
@@ -47,9 +47,9 @@ private:
 /// The entries of the archive in the open file `fd`, from its start. With `parser` its bytes are unpacked and taken
 /// apart there, and it is asked for nothing else as long as the reader lives; it may be used by another thread than the
 /// one that made it, one at a time. `fd`, `on_piece` and `parser` must outlive it. Errors: as PackedTar;
-/// sys::Confined::lost().
+/// sandbox::Confined::lost().
 [[nodiscard]] std::unique_ptr<EntryReader> read_archive(int fd, image::Compression compression,
                                                         std::uint64_t bytes_max,
-                                                        const std::function<void()>& on_piece, sys::Confined* parser);
+                                                        const std::function<void()>& on_piece, sandbox::Confined* parser);
 
 }  // namespace kmm::registry

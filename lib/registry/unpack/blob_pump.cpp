@@ -5,7 +5,7 @@
 
 namespace kmm::registry {
 
-BlobPump::BlobPump(sys::Confined& parser, ByteSource& blob)
+BlobPump::BlobPump(sandbox::Confined& parser, ByteSource& blob)
     : parser_(parser), blob_(blob), thread_([this] { work(); }) {}
 
 BlobPump::~BlobPump() { thread_.join(); }

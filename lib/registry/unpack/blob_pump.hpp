@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "registry/layer/source.hpp"
-#include "sys/confined.hpp"
+#include "sandbox/confined.hpp"
 
 namespace kmm::registry {
 
@@ -17,7 +17,7 @@ inline constexpr char k_blob_bytes = 'b', k_blob_end = 'e', k_blob_given_up = 'g
 /// Brings the blob to the process, in a thread of its own.
 class BlobPump {
 public:
-    BlobPump(sys::Confined& parser, ByteSource& blob);
+    BlobPump(sandbox::Confined& parser, ByteSource& blob);
     ~BlobPump();
     BlobPump(const BlobPump&) = delete;
     BlobPump& operator=(const BlobPump&) = delete;
@@ -30,7 +30,7 @@ public:
 private:
     void work() noexcept;
 
-    sys::Confined& parser_;
+    sandbox::Confined& parser_;
     ByteSource& blob_;
     std::atomic<bool> stopped_{false};
     std::atomic<bool> ended_{false};

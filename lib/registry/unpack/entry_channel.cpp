@@ -45,7 +45,7 @@ void ChannelSource::drain() {
     }
 }
 
-sys::MessageWriter& Records::begin(Record record) {
+sandbox::MessageWriter& Records::begin(Record record) {
     if (out_.bytes().size() >= k_record_message) {
         flush();
     }
@@ -123,7 +123,7 @@ void send_entries(EntryReader& tar, Records& records) {
     }
 }
 
-ConfinedReader::ConfinedReader(sys::Confined& parser, const sys::Fd& ring, bool copies,
+ConfinedReader::ConfinedReader(sandbox::Confined& parser, const sys::Fd& ring, bool copies,
                                const std::function<void()>& on_piece)
     : parser_(parser), on_piece_(on_piece) {
     if (ring) {
@@ -151,7 +151,7 @@ bool ConfinedReader::next(LayerEntry& entry) {
         return false;
     }
     if (record != Record::entry) {
-        throw sys::bad_message();
+        throw sandbox::bad_message();
     }
     entry = LayerEntry{};
     entry.name = records().text(k_name_max);
@@ -162,7 +162,7 @@ bool ConfinedReader::next(LayerEntry& entry) {
     entry.sparse = records().flag();
     content_ = static_cast<Content>(records().number(static_cast<std::uint64_t>(Content::on_demand)));
     if ((content_ == Content::none) != (entry.kind != EntryKind::file)) {
-        throw sys::bad_message();
+        throw sandbox::bad_message();
     }
     return true;
 }
@@ -185,19 +185,19 @@ std::string_view ConfinedReader::content() {
     if (record == Record::shared_content && ring_) {
         in_ring_ = records().number(sys::k_ring_bytes);
         if (in_ring_ == 0) {
-            throw sys::bad_message();
+            throw sandbox::bad_message();
         }
         return take_shared();
     }
     if (record == Record::content) {
         const std::string_view piece = records().view();
         if (piece.empty()) {
-            throw sys::bad_message();
+            throw sandbox::bad_message();
         }
         return piece;
     }
     if (record != Record::content_end) {
-        throw sys::bad_message();
+        throw sandbox::bad_message();
     }
     content_ = Content::none;
     return {};
@@ -226,7 +226,7 @@ std::string_view ConfinedReader::take_shared() {
 /// The kind of the next record. Throws the error that the process has met.
 Record ConfinedReader::take() {
     if (ended_) {
-        throw sys::bad_message();
+        throw sandbox::bad_message();
     }
     if (!reader_ || reader_->at_end()) {
         parser_.receive(message_, k_record_message_max, on_piece_);

@@ -13,10 +13,10 @@
 
 #include "registry/layer/entry_reader.hpp"
 #include "registry/layer/source.hpp"
-#include "sys/channel.hpp"
-#include "sys/confined.hpp"
+#include "sandbox/channel.hpp"
+#include "sandbox/confined.hpp"
+#include "sandbox/message.hpp"
 #include "sys/fd.hpp"
-#include "sys/message.hpp"
 #include "sys/shared_ring.hpp"
 
 namespace kmm::registry {
@@ -32,14 +32,14 @@ struct GivenUp {};
 /// In the process: the packed bytes as a BlobPump sends them.
 class ChannelSource final : public ByteSource {
 public:
-    explicit ChannelSource(sys::Channel& channel) : channel_(channel) {}
+    explicit ChannelSource(sandbox::Channel& channel) : channel_(channel) {}
     /// Throws GivenUp where nothing more comes although the end was not reached.
     [[nodiscard]] std::string_view next() override;
     /// Reads on until nothing more comes for this request.
     void drain();
 
 private:
-    sys::Channel& channel_;
+    sandbox::Channel& channel_;
     std::string message_;
     bool ended_ = false;
 };
@@ -47,12 +47,12 @@ private:
 /// In the process: sends records together. Throws GivenUp once the parent is gone.
 class Records {
 public:
-    Records(sys::Channel& channel, sys::Channel& answers) : channel_(channel), answers_(answers) {}
+    Records(sandbox::Channel& channel, sandbox::Channel& answers) : channel_(channel), answers_(answers) {}
 
     /// From now on content goes through the ring in `file`.
     void share(const sys::Fd& file) { ring_.emplace(file); }
     /// The record's values are to be written into what is returned.
-    sys::MessageWriter& begin(Record record);
+    sandbox::MessageWriter& begin(Record record);
     void flush();
     void content(std::string_view piece);
     /// Whether the content of the entry that was sent last is wanted.
@@ -61,9 +61,9 @@ public:
     void done(bool lacks_end, const std::string& diff_id, std::uint64_t inflated);
 
 private:
-    sys::Channel& channel_;
-    sys::Channel& answers_;
-    sys::MessageWriter out_;
+    sandbox::Channel& channel_;
+    sandbox::Channel& answers_;
+    sandbox::MessageWriter out_;
     std::optional<sys::RingWriter> ring_;
     std::size_t shared_ = 0;  ///< bytes in the ring that records in `out_` are of
 };
@@ -71,13 +71,13 @@ private:
 /// In the process: all entries of `tar`, the content of large ones if it is wanted.
 void send_entries(EntryReader& tar, Records& records);
 
-/// In the parent: the entries as the process says them. Errors: what the process has met; sys::bad_message() for
-/// records that cannot be; those of sys::Confined::receive().
+/// In the parent: the entries as the process says them. Errors: what the process has met; sandbox::bad_message() for
+/// records that cannot be; those of sandbox::Confined::receive().
 class ConfinedReader final : public EntryReader {
 public:
     /// `ring` is the file through which content comes, or empty. With `copies` content may be looked at twice.
     /// `parser` and `on_piece`, which is called often and may throw, must outlive the reader.
-    ConfinedReader(sys::Confined& parser, const sys::Fd& ring, bool copies, const std::function<void()>& on_piece);
+    ConfinedReader(sandbox::Confined& parser, const sys::Fd& ring, bool copies, const std::function<void()>& on_piece);
 
     [[nodiscard]] bool next(LayerEntry& entry) override;
     [[nodiscard]] std::string_view content() override;
@@ -92,16 +92,16 @@ private:
     void answer(std::string_view word);
     [[nodiscard]] std::string_view take_shared();
     [[nodiscard]] Record take();
-    [[nodiscard]] sys::MessageReader& records() { return *reader_; }
+    [[nodiscard]] sandbox::MessageReader& records() { return *reader_; }
 
-    sys::Confined& parser_;
+    sandbox::Confined& parser_;
     const std::function<void()>& on_piece_;
     std::optional<sys::RingReader> ring_;
     std::unique_ptr<char[]> copy_;
     std::size_t lent_ = 0;       ///< bytes of the ring that the last piece lies in
     std::uint64_t in_ring_ = 0;  ///< bytes of the last record that are still to be taken
     std::string message_;
-    std::optional<sys::MessageReader> reader_;  ///< of `message_`
+    std::optional<sandbox::MessageReader> reader_;  ///< of `message_`
     Content content_ = Content::none;           ///< of the current entry, what is still to come
     bool ended_ = false;
     bool lacks_end_ = false;

@@ -12,7 +12,7 @@
 #include "registry/layer/entry_reader.hpp"
 #include "registry/layer/source.hpp"
 #include "registry/unpack/staging.hpp"
-#include "sys/confined.hpp"
+#include "sandbox/confined.hpp"
 
 namespace kmm::registry {
 
@@ -25,7 +25,7 @@ struct Extraction {
     std::set<std::string>& warnings;
     std::function<void()> on_piece;  ///< called often; may throw (deadline)
     bool file_digests = true;        ///< the files' digests are needed: StoredFile::sha256
-    sys::Confined* parser = nullptr; ///< which reads the layers' bytes; nullptr: this process does
+    sandbox::Confined* parser = nullptr; ///< which reads the layers' bytes; nullptr: this process does
 };
 
 /// Adds every entry of `reader` to the view and stores the wanted contents. Errors: those of the parts.

@@ -22,7 +22,7 @@
 #include "registry/unpack/tar_reader.hpp"
 #include "registry/unpack/tar_scan.hpp"
 #include "registry/unpack/threaded_source.hpp"
-#include "sys/message.hpp"
+#include "sandbox/message.hpp"
 #include "sys/shared_ring.hpp"
 
 namespace kmm::registry {
@@ -42,7 +42,7 @@ void each_limit(Limits& limits, const Hear& hear) {
 }
 
 /// One layer, in the confined process.
-void read_layer(sys::MessageReader& request, const sys::Fd& ring, ChannelSource& blob, Records& records) {
+void read_layer(sandbox::MessageReader& request, const sys::Fd& ring, ChannelSource& blob, Records& records) {
     const auto compression = static_cast<image::Compression>(request.number());
     const auto algorithm = static_cast<image::DigestAlgorithm>(request.number());
     const std::uint64_t compressed_bytes = request.number();
@@ -71,7 +71,7 @@ void read_layer(sys::MessageReader& request, const sys::Fd& ring, ChannelSource&
 }
 
 /// An archive of an image, in the confined process.
-void send_archive(sys::MessageReader& request, sys::Channel& channel, Records& records) {
+void send_archive(sandbox::MessageReader& request, sandbox::Channel& channel, Records& records) {
     const auto compression = static_cast<image::Compression>(request.number());
     const std::uint64_t bytes_max = request.number();
     records.share(channel.take_descriptor());
@@ -82,8 +82,8 @@ void send_archive(sys::MessageReader& request, sys::Channel& channel, Records& r
     records.done(false, "", 0);
 }
 
-void serve_layer(const std::string& message, sys::Channel& channel, sys::Channel& answers) {
-    sys::MessageReader request(message);
+void serve_layer(const std::string& message, sandbox::Channel& channel, sandbox::Channel& answers) {
+    sandbox::MessageReader request(message);
     static_cast<void>(request.number());  // the service
     const bool is_archive = request.number() == k_archive;
     const char* what = is_archive ? "archive" : "layer";
@@ -121,7 +121,7 @@ void serve_layer(const std::string& message, sys::Channel& channel, sys::Channel
 
 std::string request_for(const image::Descriptor& layer, const image::Digest& diff_id, bool has_ring,
                         const Extraction& into) {
-    sys::MessageWriter request;
+    sandbox::MessageWriter request;
     request.number(k_layer_service);
     request.number(k_layer);
     request.number(static_cast<std::uint64_t>(image::layer_compression(layer)));
@@ -162,9 +162,9 @@ void prepare_hashing() {
 
 }  // namespace
 
-void send_archive_request(sys::Confined& parser, image::Compression compression, std::uint64_t bytes_max,
+void send_archive_request(sandbox::Confined& parser, image::Compression compression, std::uint64_t bytes_max,
                           const sys::Fd& ring, int file) {
-    sys::MessageWriter request;
+    sandbox::MessageWriter request;
     request.number(k_layer_service);
     request.number(k_archive);
     request.number(static_cast<std::uint64_t>(compression));
@@ -172,9 +172,9 @@ void send_archive_request(sys::Confined& parser, image::Compression compression,
     parser.send(request.bytes(), std::array{ring.get(), file});
 }
 
-sys::Service layer_service() { return {k_layer_service, prepare_hashing, prepare_layers, serve_layer}; }
+sandbox::Service layer_service() { return {k_layer_service, prepare_hashing, prepare_layers, serve_layer}; }
 
-void extract_confined(sys::Confined& parser, ByteSource& blob, const image::Descriptor& layer,
+void extract_confined(sandbox::Confined& parser, ByteSource& blob, const image::Descriptor& layer,
                       const image::Digest& diff_id, Extraction& into) {
     const auto lock = parser.lock();
     const sys::Fd ring = layer.size < k_large_layer ? sys::Fd() : sys::RingReader::make_file();

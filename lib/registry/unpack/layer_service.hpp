@@ -8,24 +8,24 @@
 #include "image/manifest.hpp"
 #include "registry/layer/source.hpp"
 #include "registry/unpack/extract.hpp"
-#include "sys/confined.hpp"
+#include "sandbox/confined.hpp"
 #include "sys/fd.hpp"
 
 namespace kmm::registry {
 
 /// What a confined process needs to be asked by extract_confined() and read_archive().
-[[nodiscard]] sys::Service layer_service();
+[[nodiscard]] sandbox::Service layer_service();
 
 /// extract_layer() with everything in `parser` that reads the bytes of `blob`: inflating, limits, the diff id and the
 /// tar. What its entries mean for the view, and the files, are this process's matter. `blob` is read in another thread.
-/// Errors: as extract_layer; what `blob` throws before those; sys::Confined::lost().
-void extract_confined(sys::Confined& parser, ByteSource& blob, const image::Descriptor& layer,
+/// Errors: as extract_layer; what `blob` throws before those; sandbox::Confined::lost().
+void extract_confined(sandbox::Confined& parser, ByteSource& blob, const image::Descriptor& layer,
                       const image::Digest& diff_id, Extraction& into);
 
 /// Asks `parser` for the entries of the archive in `file`, which is open for reading only: it reads that itself, from
 /// the start. A ConfinedReader takes the entries, whose content comes through the ring in `ring`. Errors: as
-/// sys::Confined::send().
-void send_archive_request(sys::Confined& parser, image::Compression compression, std::uint64_t bytes_max,
+/// sandbox::Confined::send().
+void send_archive_request(sandbox::Confined& parser, image::Compression compression, std::uint64_t bytes_max,
                           const sys::Fd& ring, int file);
 
 }  // namespace kmm::registry

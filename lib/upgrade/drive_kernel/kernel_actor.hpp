@@ -11,13 +11,13 @@
 
 #include "cluster/seam/workloads.hpp"
 #include "upgrade/drive/actor.hpp"
-#include "upgrade/drive/emptier.hpp"
-#include "upgrade/drive/node_drivers.hpp"
-#include "upgrade/drive/pool_pauses.hpp"
 #include "upgrade/drive/recorder.hpp"
 #include "upgrade/drive/step_runner.hpp"
 #include "upgrade/drive_kernel/drivers.hpp"
 #include "upgrade/drive_kernel/reboot.hpp"
+#include "upgrade/hands/emptier.hpp"
+#include "upgrade/hands/node_drivers.hpp"
+#include "upgrade/hands/pool_pauses.hpp"
 #include "upgrade/kernel/subject.hpp"
 
 namespace kmm::drive {

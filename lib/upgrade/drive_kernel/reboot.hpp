@@ -6,7 +6,7 @@
 #include <string>
 
 #include "upgrade/drive/recorder.hpp"
-#include "upgrade/drive/worker_steps.hpp"
+#include "upgrade/hands/worker_steps.hpp"
 
 namespace kmm::drive {
 

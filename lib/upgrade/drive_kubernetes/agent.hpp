@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "kubernetes/versions/version.hpp"
-#include "upgrade/drive/worker_steps.hpp"
+#include "upgrade/hands/worker_steps.hpp"
 
 namespace kmm::drive {
 

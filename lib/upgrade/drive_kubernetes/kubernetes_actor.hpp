@@ -15,13 +15,13 @@
 #include "cluster/seam/workloads.hpp"
 #include "kubernetes/versions/observe.hpp"
 #include "upgrade/drive/actor.hpp"
-#include "upgrade/drive/emptier.hpp"
 #include "upgrade/drive/recorder.hpp"
 #include "upgrade/drive/step_runner.hpp"
 #include "upgrade/drive_kubernetes/agent.hpp"
 #include "upgrade/drive_kubernetes/cluster_view.hpp"
 #include "upgrade/drive_kubernetes/networking.hpp"
 #include "upgrade/drive_kubernetes/prune_node.hpp"
+#include "upgrade/hands/emptier.hpp"
 #include "upgrade/kubernetes/subject.hpp"
 
 namespace kmm::drive {

@@ -12,7 +12,7 @@
 #include "base/text.hpp"
 #include "cluster/seam/object_facts.hpp"
 #include "upgrade/drive/actor.hpp"
-#include "upgrade/drive/objects.hpp"
+#include "upgrade/hands/objects.hpp"
 
 namespace kmm::drive {
 namespace {

@@ -11,7 +11,7 @@
 #include "kube/client.hpp"
 #include "sys/clock.hpp"
 #include "upgrade/drive/deadline.hpp"
-#include "upgrade/drive/objects.hpp"
+#include "upgrade/hands/objects.hpp"
 
 namespace kmm::drive {
 

@@ -14,8 +14,8 @@
 #include "kube/client.hpp"
 #include "sys/file_ops.hpp"
 #include "upgrade/drive/actor.hpp"
-#include "upgrade/drive/objects.hpp"
 #include "upgrade/drive_kubernetes/network_canary.hpp"
+#include "upgrade/hands/objects.hpp"
 #include "value/reader.hpp"
 
 namespace kmm::drive {

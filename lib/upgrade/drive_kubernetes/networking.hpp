@@ -9,8 +9,8 @@
 
 #include "cluster/live/cluster.hpp"
 #include "upgrade/drive/deadline.hpp"
-#include "upgrade/drive/objects.hpp"
 #include "upgrade/engine/run.hpp"
+#include "upgrade/hands/objects.hpp"
 #include "upgrade/kubernetes/subject.hpp"
 
 namespace kmm::drive {

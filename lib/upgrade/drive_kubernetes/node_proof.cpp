@@ -8,7 +8,7 @@
 #include "base/text.hpp"
 #include "kubernetes/finding/configuration.hpp"
 #include "kubernetes/finding/finding.hpp"
-#include "upgrade/drive/objects.hpp"
+#include "upgrade/hands/objects.hpp"
 
 namespace kmm::drive {
 

@@ -14,8 +14,8 @@
 #include "sys/process.hpp"
 #include "sys/trust.hpp"
 #include "upgrade/drive/pool.hpp"
-#include "upgrade/drive/program_end.hpp"
 #include "upgrade/engine/pace.hpp"
+#include "upgrade/hands/program_end.hpp"
 
 namespace kmm::drive {
 namespace {

@@ -10,8 +10,8 @@
 
 #include "base/text.hpp"
 #include "upgrade/drive/pool.hpp"
-#include "upgrade/drive/readiness.hpp"
 #include "upgrade/drive_module/module_actor.hpp"
+#include "upgrade/hands/readiness.hpp"
 
 namespace kmm::drive {
 

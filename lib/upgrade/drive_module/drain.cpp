@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
-#include "upgrade/drive/drainer.hpp"
+#include "upgrade/hands/drainer.hpp"
 
 namespace kmm::drive {
 

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "upgrade/drive/actor.hpp"
-#include "upgrade/drive/drainer.hpp"
 #include "upgrade/drive_module/way.hpp"
+#include "upgrade/hands/drainer.hpp"
 
 namespace kmm::drive {
 

@@ -9,7 +9,7 @@
 #include "kube/client.hpp"
 #include "sys/clock.hpp"
 #include "upgrade/drive/deadline.hpp"
-#include "upgrade/drive/objects.hpp"
+#include "upgrade/hands/objects.hpp"
 #include "upgrade/recipe/release.hpp"
 
 namespace kmm::drive {

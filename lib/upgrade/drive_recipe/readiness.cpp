@@ -11,7 +11,7 @@
 #include "cluster/seam/object_facts.hpp"
 #include "recipe/golib/regex.hpp"
 #include "recipe/govalue/value.hpp"
-#include "upgrade/drive/objects.hpp"
+#include "upgrade/hands/objects.hpp"
 
 namespace kmm::drive {
 namespace {

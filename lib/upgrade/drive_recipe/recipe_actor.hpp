@@ -13,13 +13,13 @@
 #include <vector>
 
 #include "upgrade/drive/actor.hpp"
-#include "upgrade/drive/objects.hpp"
-#include "upgrade/drive/pool_pauses.hpp"
 #include "upgrade/drive/recorder.hpp"
 #include "upgrade/drive_recipe/downgrade.hpp"
 #include "upgrade/drive_recipe/gates.hpp"
 #include "upgrade/drive_recipe/own_objects.hpp"
 #include "upgrade/drive_recipe/release_store.hpp"
+#include "upgrade/hands/objects.hpp"
+#include "upgrade/hands/pool_pauses.hpp"
 #include "upgrade/recipe/subject.hpp"
 
 namespace kmm::drive {

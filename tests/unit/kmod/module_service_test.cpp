@@ -13,7 +13,7 @@
 #include "kmod/host/identity.hpp"
 #include "kmod/host/module_index.hpp"
 #include "kmod/ko/inflate.hpp"
-#include "sys/message.hpp"
+#include "sandbox/message.hpp"
 #include "unit/kmod/fixtures.hpp"
 
 using namespace kmm;
@@ -60,7 +60,7 @@ std::string outcome(Body&& body) {
 TEST_SUITE("kmod::unit") {
 
 TEST_CASE("a confined process reads the same facts and the same faults of modules") {
-    sys::Confined parser({kmod::module_service()});
+    sandbox::Confined parser({kmod::module_service()});
     const std::string plain = make_ko(rich());
     std::vector<std::string> files{
         plain, plain + "~Module signature appended~\n", "", "no module", std::string(64, '\0'), plain.substr(0, 100)};
@@ -80,7 +80,7 @@ TEST_CASE("a confined process reads the same facts and the same faults of module
 }
 
 TEST_CASE("an index that a confined process has made gives the bytes that it was made of, and no others") {
-    sys::Confined parser({kmod::module_service()});
+    sandbox::Confined parser({kmod::module_service()});
     const sys::TempDir out("kmm-index-");
     for (int i = 0; i < 40; ++i) {  // enough for two threads
         KoSpec spec = rich();
@@ -103,9 +103,9 @@ TEST_CASE("an index that a confined process has made gives the bytes that it was
 
 TEST_CASE(
     "a module that ends the process that reads it is named, and so is one that is said to have a name that is none") {
-    sys::Service dying = kmod::module_service();
-    dying.serve = [](const std::string&, sys::Channel&, sys::Channel&) { static_cast<void>(::raise(SIGABRT)); };
-    sys::Confined parser({dying});
+    sandbox::Service dying = kmod::module_service();
+    dying.serve = [](const std::string&, sandbox::Channel&, sandbox::Channel&) { static_cast<void>(::raise(SIGABRT)); };
+    sandbox::Confined parser({dying});
     try {
         static_cast<void>(kmod::read_module(parser, kmod::sealed_file("x", "test"), "/bad.ko"));
         FAIL("no error");
@@ -114,25 +114,25 @@ TEST_CASE(
         CHECK(error.exit() == Exit::unsafe);
         CHECK(error.context() == std::vector<std::string>{"/bad.ko"});
     }
-    sys::Service lying = kmod::module_service();
-    lying.serve = [](const std::string&, sys::Channel& channel, sys::Channel&) {
-        sys::MessageWriter answer;
+    sandbox::Service lying = kmod::module_service();
+    lying.serve = [](const std::string&, sandbox::Channel& channel, sandbox::Channel&) {
+        sandbox::MessageWriter answer;
         answer.number(0);
         answer.number(0);
         answer.text("../../etc/x");
         static_cast<void>(channel.send(answer.bytes()));
     };
-    sys::Confined liar({lying});
+    sandbox::Confined liar({lying});
     CHECK_THROWS_AS(static_cast<void>(kmod::read_module(liar, kmod::sealed_file("x", "test"), "/bad.ko")), Error);
 }
 
 TEST_CASE("of many modules the one that ends the process is named, and the rest is read or has the same error") {
-    sys::Service choosy = kmod::module_service();
-    choosy.serve = [real = choosy.serve](const std::string& message, sys::Channel& channel, sys::Channel& answers) {
+    sandbox::Service choosy = kmod::module_service();
+    choosy.serve = [real = choosy.serve](const std::string& message, sandbox::Channel& channel, sandbox::Channel& answers) {
         if (message.find("/m23.ko") != std::string::npos) static_cast<void>(::raise(SIGABRT));
         real(message, channel, answers);
     };
-    sys::Confined parser({choosy});
+    sandbox::Confined parser({choosy});
     const sys::TempDir out("kmm-batch-");
     std::vector<std::string> outcomes(40);
     const auto hear = [&](std::size_t id, kmod::ReadModule read, const std::exception_ptr& failure) {
@@ -157,12 +157,12 @@ TEST_CASE("of many modules the one that ends the process is named, and the rest 
 }
 
 TEST_CASE("the signature of an indexed module is read in the confined process, where it is asked for") {
-    sys::Service choosy = kmod::module_service();
-    choosy.serve = [real = choosy.serve](const std::string& message, sys::Channel& channel, sys::Channel& answers) {
+    sandbox::Service choosy = kmod::module_service();
+    choosy.serve = [real = choosy.serve](const std::string& message, sandbox::Channel& channel, sandbox::Channel& answers) {
         if (message.find("poison") != std::string::npos) static_cast<void>(::raise(SIGABRT));
         real(message, channel, answers);
     };
-    sys::Confined parser({choosy});
+    sandbox::Confined parser({choosy});
     const sys::TempDir out("kmm-index-");
     const auto put_signed = [&](const std::string& name, const std::string& message) {
         KoSpec spec = rich();
@@ -194,7 +194,7 @@ TEST_CASE("the signature of an indexed module is read in the confined process, w
 }
 
 TEST_CASE("many large answers and long names do not block the exchange") {
-    sys::Confined parser({kmod::module_service()});
+    sandbox::Confined parser({kmod::module_service()});
     KoSpec spec = rich();
     for (int i = 0; i < 3000; ++i) spec.exported.push_back(fmt::format("a_symbol_with_quite_a_long_name_{:06}", i));
     const sys::Fd file = kmod::sealed_file(make_ko(spec), "test");
@@ -213,12 +213,12 @@ TEST_CASE("many large answers and long names do not block the exchange") {
 }
 
 TEST_CASE("whoever waits for modules can end the wait") {
-    sys::Service sleeping = kmod::module_service();
-    sleeping.serve = [](const std::string&, sys::Channel& channel, sys::Channel&) {
+    sandbox::Service sleeping = kmod::module_service();
+    sleeping.serve = [](const std::string&, sandbox::Channel& channel, sandbox::Channel&) {
         std::string nothing;
         static_cast<void>(channel.receive(nothing, 1));
     };
-    sys::Confined parser({sleeping}, [] { throw Error(Exit::timeout, "timeout", "too late"); });
+    sandbox::Confined parser({sleeping}, [] { throw Error(Exit::timeout, "timeout", "too late"); });
     const sys::TempDir out("kmm-index-");
     put(out.path() + "/demo.ko", make_ko(rich()));
     try {

@@ -14,8 +14,8 @@
 #include "registry/client/document_service.hpp"
 #include "registry/client/request.hpp"
 #include "registry/unpack/layer_service.hpp"
-#include "sys/confined.hpp"
-#include "sys/message.hpp"
+#include "sandbox/confined.hpp"
+#include "sandbox/message.hpp"
 #include "sys/shared_ring.hpp"
 #include "sys/temp_dir.hpp"
 #include "unit/registry/pull_fixture.hpp"
@@ -26,22 +26,22 @@ using namespace kmm::test;
 
 namespace {
 
-using Serve = std::function<void(const std::string& message, sys::Channel& channel, sys::Channel& answers)>;
+using Serve = std::function<void(const std::string& message, sandbox::Channel& channel, sandbox::Channel& answers)>;
 
 /// The services of an image, with `instead` in place of what that of layers does.
-std::vector<sys::Service> spoilt(const std::function<void(const Serve& real, const std::string& message,
-                                                          sys::Channel& channel, sys::Channel& answers)>& instead) {
-    sys::Service service = registry::layer_service();
-    service.serve = [instead, real = service.serve](const std::string& message, sys::Channel& channel,
-                                                    sys::Channel& answers) {
+std::vector<sandbox::Service> spoilt(const std::function<void(const Serve& real, const std::string& message,
+                                                          sandbox::Channel& channel, sandbox::Channel& answers)>& instead) {
+    sandbox::Service service = registry::layer_service();
+    service.serve = [instead, real = service.serve](const std::string& message, sandbox::Channel& channel,
+                                                    sandbox::Channel& answers) {
         instead(real, message, channel, answers);
     };
     return {service, registry::document_service()};
 }
 
 /// The same of documents.
-std::vector<sys::Service> spoilt_documents(const Serve& instead) {
-    sys::Service service = registry::document_service();
+std::vector<sandbox::Service> spoilt_documents(const Serve& instead) {
+    sandbox::Service service = registry::document_service();
     service.serve = instead;
     return {registry::layer_service(), service};
 }
@@ -53,26 +53,26 @@ bool is_second_request() {
 }
 
 // Begun before there are threads.
-sys::Confined g_once(spoilt([](const Serve& real, const std::string& message, sys::Channel& channel,
-                                sys::Channel& answers) {
+sandbox::Confined g_once(spoilt([](const Serve& real, const std::string& message, sandbox::Channel& channel,
+                                sandbox::Channel& answers) {
     if (is_second_request()) static_cast<void>(::raise(SIGABRT));
     real(message, channel, answers);
 }));
-sys::Confined g_dying(spoilt([](const Serve&, const std::string&, sys::Channel&, sys::Channel&) {
+sandbox::Confined g_dying(spoilt([](const Serve&, const std::string&, sandbox::Channel&, sandbox::Channel&) {
     static_cast<void>(::raise(SIGABRT));
 }));
-sys::Confined g_killed(spoilt([](const Serve&, const std::string&, sys::Channel&, sys::Channel&) {
+sandbox::Confined g_killed(spoilt([](const Serve&, const std::string&, sandbox::Channel&, sandbox::Channel&) {
     static_cast<void>(::raise(SIGKILL));
 }));
-sys::Confined g_babbling(spoilt([](const Serve&, const std::string&, sys::Channel& channel, sys::Channel&) {
-    sys::MessageWriter nonsense;
+sandbox::Confined g_babbling(spoilt([](const Serve&, const std::string&, sandbox::Channel& channel, sandbox::Channel&) {
+    sandbox::MessageWriter nonsense;
     nonsense.number(0);          // an entry
     nonsense.number(~0ULL / 2);  // with a name that long
     static_cast<void>(channel.send(nonsense.bytes()));
 }));
 /// Says that a file lies beside the directory.
-void send_lie(sys::Channel& channel) {
-    sys::MessageWriter lie;
+void send_lie(sandbox::Channel& channel) {
+    sandbox::MessageWriter lie;
     lie.number(0);  // an entry
     lie.text("../../victim");
     lie.number(static_cast<std::uint64_t>(registry::EntryKind::file));
@@ -88,27 +88,27 @@ void send_lie(sys::Channel& channel) {
     std::string piece;
     static_cast<void>(channel.receive(piece, 1U << 20U));
 }
-sys::Confined g_lying(spoilt([](const Serve&, const std::string&, sys::Channel& channel, sys::Channel&) {
+sandbox::Confined g_lying(spoilt([](const Serve&, const std::string&, sandbox::Channel& channel, sandbox::Channel&) {
     std::string piece;
     while (channel.receive(piece, 1U << 20U) && piece.front() == 'b') {}
     send_lie(channel);
 }));
-sys::Confined g_lying_of_archives(spoilt([](const Serve&, const std::string&, sys::Channel& channel, sys::Channel&) {
+sandbox::Confined g_lying_of_archives(spoilt([](const Serve&, const std::string&, sandbox::Channel& channel, sandbox::Channel&) {
     send_lie(channel);
 }));
 
-sys::Confined g_dying_of_documents(spoilt_documents([](const std::string&, sys::Channel&, sys::Channel&) {
+sandbox::Confined g_dying_of_documents(spoilt_documents([](const std::string&, sandbox::Channel&, sandbox::Channel&) {
     static_cast<void>(::raise(SIGABRT));
 }));
-sys::Confined g_babbling_of_documents(spoilt_documents([](const std::string&, sys::Channel& channel, sys::Channel&) {
-    sys::MessageWriter nonsense;
+sandbox::Confined g_babbling_of_documents(spoilt_documents([](const std::string&, sandbox::Channel& channel, sandbox::Channel&) {
+    sandbox::MessageWriter nonsense;
     nonsense.number(0);    // a tree
     nonsense.number(6);    // a mapping
     nonsense.number(~0U);  // of so many members
     static_cast<void>(channel.send(nonsense.bytes()));
 }));
-sys::Confined g_deep_in_documents(spoilt_documents([](const std::string&, sys::Channel& channel, sys::Channel&) {
-    sys::MessageWriter nonsense;
+sandbox::Confined g_deep_in_documents(spoilt_documents([](const std::string&, sandbox::Channel& channel, sandbox::Channel&) {
+    sandbox::MessageWriter nonsense;
     nonsense.number(0);
     for (int i = 0; i < 10'000; ++i) {  // lists in lists
         nonsense.number(5);
@@ -118,17 +118,17 @@ sys::Confined g_deep_in_documents(spoilt_documents([](const std::string&, sys::C
     static_cast<void>(channel.send(nonsense.bytes()));
 }));
 /// Dies of a payload where it has read another document before.
-sys::Confined g_single_minded(spoilt_documents(
-    [real = registry::document_service().serve](const std::string& message, sys::Channel& channel,
-                                                sys::Channel& answers) {
+sandbox::Confined g_single_minded(spoilt_documents(
+    [real = registry::document_service().serve](const std::string& message, sandbox::Channel& channel,
+                                                sandbox::Channel& answers) {
         const bool is_payload = message.find("cosign container image signature") != std::string::npos;
         if (is_second_request() && is_payload) static_cast<void>(::raise(SIGABRT));
         real(message, channel, answers);
     }));
 
-sys::Confined g_real({registry::layer_service(), registry::document_service()});
-sys::Confined g_overstating(spoilt([](const Serve&, const std::string&, sys::Channel& channel, sys::Channel&) {
-    sys::MessageWriter lie;
+sandbox::Confined g_real({registry::layer_service(), registry::document_service()});
+sandbox::Confined g_overstating(spoilt([](const Serve&, const std::string&, sandbox::Channel& channel, sandbox::Channel&) {
+    sandbox::MessageWriter lie;
     lie.number(0);  // an entry
     lie.text("opt/lib/modules/" + k_kernel + "/a.ko");
     lie.number(static_cast<std::uint64_t>(registry::EntryKind::file));
@@ -152,11 +152,11 @@ std::string noise(std::size_t size) {
     return bytes;
 }
 
-Outcome pull_with(sys::Confined& parser, const FakeRegistry& registry) {
+Outcome pull_with(sandbox::Confined& parser, const FakeRegistry& registry) {
     return pull_from(registry, [&](registry::PullRequest& request) { request.parser = &parser; });
 }
 
-Outcome pull_archive(sys::Confined& parser, const std::string& path) {
+Outcome pull_archive(sandbox::Confined& parser, const std::string& path) {
     return pull_from(FakeRegistry(), [&](registry::PullRequest& request) {
         request.reference = "docker-archive:" + path;
         request.parser = &parser;
@@ -306,7 +306,7 @@ TEST_CASE("confined: a manifest is read there, and a process that dies or babble
 }
 
 TEST_CASE("confined: documents are what they are when they are read here, and so are their faults") {
-    const auto outcome = [](sys::Confined* parser, const std::string& text) {
+    const auto outcome = [](sandbox::Confined* parser, const std::string& text) {
         try {
             return "ok " + value::to_json(registry::read_image_document(parser, text, "manifest", "bad-manifest"));
         } catch (const Error& error) {

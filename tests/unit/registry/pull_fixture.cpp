@@ -14,7 +14,7 @@
 
 #include "registry/client/document_service.hpp"
 #include "registry/unpack/layer_service.hpp"
-#include "sys/confined.hpp"
+#include "sandbox/confined.hpp"
 
 namespace kmm::test {
 
@@ -52,14 +52,14 @@ namespace {
 
 const pid_t g_process = ::getpid();  ///< children of tests have no parser
 /// Begun before there are threads.
-const std::unique_ptr<sys::Confined> g_parser =
+const std::unique_ptr<sandbox::Confined> g_parser =
     std::getenv("KMM_TEST_CONFINED") == nullptr
         ? nullptr
-        : std::make_unique<sys::Confined>(std::vector{registry::layer_service(), registry::document_service()});
+        : std::make_unique<sandbox::Confined>(std::vector{registry::layer_service(), registry::document_service()});
 
 }  // namespace
 
-sys::Confined* confined_parser() { return ::getpid() == g_process ? g_parser.get() : nullptr; }
+sandbox::Confined* confined_parser() { return ::getpid() == g_process ? g_parser.get() : nullptr; }
 
 Outcome pull_from(const FakeRegistry& registry, const std::function<void(registry::PullRequest&)>& tweak) {
     std::string root = (fs::temp_directory_path() / "kmm-test-XXXXXX").string();

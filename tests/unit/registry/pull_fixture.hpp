@@ -58,7 +58,7 @@ struct Outcome {
 };
 
 /// With KMM_TEST_CONFINED in the environment the process that reads the layers of all pulls, else nullptr.
-[[nodiscard]] sys::Confined* confined_parser();
+[[nodiscard]] sandbox::Confined* confined_parser();
 
 /// Pulls `registry`'s image for k_kernel. The directory is made and removed here. CHECKs that nothing is left in it
 /// after an error, and that no temporary file is left after success.

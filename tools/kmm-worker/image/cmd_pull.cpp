@@ -18,8 +18,8 @@
 #include "registry/layer/path_rules.hpp"
 #include "registry/pull/puller.hpp"
 #include "registry/unpack/layer_service.hpp"
+#include "sandbox/sandbox.hpp"
 #include "sys/directory.hpp"
-#include "sys/sandbox.hpp"
 #include "sys/trust.hpp"
 
 namespace kmm::tool_worker {
@@ -66,9 +66,9 @@ void close_sandbox_of_pull(const registry::PullRequest& request, const std::stri
          std::initializer_list<const char*>{std::getenv("KMM_TERMINATION_LOG"), "/dev/termination-log"}) {
         if (place != nullptr && ::access(place, W_OK) == 0) writable.emplace_back(place);
     }
-    sys::SandboxReport sandbox;
-    sys::forbid_writes(writable, sandbox, sys::parent_of(out));
-    sys::forbid_programs(sandbox);
+    sandbox::SandboxReport sandbox;
+    sandbox::forbid_writes(writable, sandbox, sys::parent_of(out));
+    sandbox::forbid_programs(sandbox);
     tell_sandbox(sandbox, context);
 }
 

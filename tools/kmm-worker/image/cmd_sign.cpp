@@ -25,8 +25,8 @@
 #include "kmod/ko/signer.hpp"
 #include "registry/pull/rewrite.hpp"
 #include "registry/unpack/layer_service.hpp"
+#include "sandbox/sandbox.hpp"
 #include "sys/file_ops.hpp"
-#include "sys/sandbox.hpp"
 #include "sys/signals.hpp"
 #include "sys/trust.hpp"
 
@@ -114,7 +114,7 @@ std::function<void()> stop_of_signing(std::chrono::milliseconds timeout) {
 /// Signs files one after the other and notes what happened to each.
 class SigningStep {
 public:
-    SigningStep(const KeyHolder& signer, sys::Confined& parser, std::function<void()> stop, std::string policy)
+    SigningStep(const KeyHolder& signer, sandbox::Confined& parser, std::function<void()> stop, std::string policy)
         : signer_(signer), parser_(parser), stop_(std::move(stop)), policy_(std::move(policy)) {}
 
     std::optional<std::string> operator()(const std::string& path, std::string bytes) {
@@ -158,7 +158,7 @@ public:
 
 private:
     const KeyHolder& signer_;
-    sys::Confined& parser_;
+    sandbox::Confined& parser_;
     std::function<void()> stop_;
     std::string policy_;
 };
@@ -190,8 +190,8 @@ WorkerResult sign(const cli::Args& args, cli::Context& context) {
     SigningStep step(signer, *parser, stop_of_signing(timeout_of(args)), args.get("signed").value_or("replace"));
     request.change = [&](const std::string& path, std::string bytes) { return step(path, std::move(bytes)); };
 
-    sys::SandboxReport sandbox;
-    sys::forbid_programs(sandbox);
+    sandbox::SandboxReport sandbox;
+    sandbox::forbid_programs(sandbox);
     tell_sandbox(sandbox, context);
     const std::string base = scratch_base(host);
     (void)sys::remove_stale_temp_dirs(k_sign_prefix, base);

@@ -25,8 +25,8 @@
 #include "registry/local/mirror_files.hpp"
 #include "registry/local/policy_files.hpp"
 #include "registry/unpack/layer_service.hpp"
+#include "sandbox/sandbox.hpp"
 #include "sys/file_ops.hpp"
-#include "sys/sandbox.hpp"
 #include "sys/signals.hpp"
 
 namespace kmm::tool_worker {
@@ -160,13 +160,13 @@ void show_progress(registry::PullRequest& request, cli::LiveArea& area, cli::Con
     }
 }
 
-void tell_sandbox(const sys::SandboxReport& report, cli::Context& context, const std::string& of) {
+void tell_sandbox(const sandbox::SandboxReport& report, cli::Context& context, const std::string& of) {
     if (context.verbosity < 1) return;
     for (const auto& line : report.in_force) context.console.err(fmt::format("sandbox: {}{}\n", of, line));
     for (const auto& line : report.missing) context.console.err(fmt::format("sandbox: {}not here: {}\n", of, line));
 }
 
-void tell_parser(const sys::Confined& parser, cli::Context& context) {
+void tell_parser(const sandbox::Confined& parser, cli::Context& context) {
     tell_sandbox(parser.report(), context, "parser: ");
 }
 
@@ -180,9 +180,9 @@ std::function<void()> stop_of_parser(std::chrono::milliseconds timeout, std::chr
     };
 }
 
-std::shared_ptr<sys::Confined> start_parser() {
-    return std::make_shared<sys::Confined>(
-        std::vector<sys::Service>{registry::layer_service(), registry::document_service(), kmod::module_service()},
+std::shared_ptr<sandbox::Confined> start_parser() {
+    return std::make_shared<sandbox::Confined>(
+        std::vector<sandbox::Service>{registry::layer_service(), registry::document_service(), kmod::module_service()},
         stop_at_interrupt);
 }
 
@@ -207,24 +207,24 @@ registry::PullResult run_pull(registry::PullRequest request, const std::string& 
 namespace {
 
 /// Before the first byte comes: programs and the like are never needed again, the network still is.
-void begin_sandbox(const Job& job, sys::SandboxReport& report) {
+void begin_sandbox(const Job& job, sandbox::SandboxReport& report) {
     if (job.sandbox == Job::Sandbox::none) return;
-    sys::forbid_programs(report, job.sandbox == Job::Sandbox::whole ? sys::Keeps::namespaces : sys::Keeps::modules);
+    sandbox::forbid_programs(report, job.sandbox == Job::Sandbox::whole ? sandbox::Keeps::namespaces : sandbox::Keeps::modules);
 }
 
-void close_sandbox(const Job& job, const std::string& scratch, sys::SandboxReport& report, cli::Context& context) {
+void close_sandbox(const Job& job, const std::string& scratch, sandbox::SandboxReport& report, cli::Context& context) {
     if (job.sandbox == Job::Sandbox::none) return;
     if (job.sandbox == Job::Sandbox::whole) {
-        sys::leave_network(report);
+        sandbox::leave_network(report);
         std::vector<std::string> writable{scratch.empty() ? sys::temp_base() : scratch};
         for (const char* place :
              std::initializer_list<const char*>{std::getenv("KMM_TERMINATION_LOG"), "/dev/termination-log"}) {
             if (place != nullptr && ::access(place, W_OK) == 0) writable.emplace_back(place);
         }
-        sys::forbid_writes(writable, report);
-        sys::drop_capabilities(report);
+        sandbox::forbid_writes(writable, report);
+        sandbox::drop_capabilities(report);
     }
-    sys::forbid_sockets(report, job.sandbox == Job::Sandbox::whole ? sys::Modes::fixed : sys::Modes::changeable);
+    sandbox::forbid_sockets(report, job.sandbox == Job::Sandbox::whole ? sandbox::Modes::fixed : sandbox::Modes::changeable);
     tell_sandbox(report, context);
 }
 
@@ -296,7 +296,7 @@ PulledImage pull_image(const Job& job, const cli::Args& args, cli::Context& cont
     const std::string base = scratch_base(job.host);
     (void)sys::remove_stale_temp_dirs(k_prefix, base);
     PulledImage image{job.parser, sys::TempDir(k_prefix, base), {}, {}, {}};
-    sys::SandboxReport sandbox;
+    sandbox::SandboxReport sandbox;
     begin_sandbox(job, sandbox);
     if (job.parser) {
         job.parser->renew();

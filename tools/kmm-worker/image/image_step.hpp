@@ -14,8 +14,8 @@
 #include "registry/client/credentials.hpp"
 #include "registry/client/request.hpp"
 #include "registry/pull/puller.hpp"
+#include "sandbox/sandbox.hpp"
 #include "sys/clock.hpp"
-#include "sys/sandbox.hpp"
 #include "sys/temp_dir.hpp"
 
 namespace kmm::tool_worker {
@@ -28,7 +28,7 @@ void show_progress(registry::PullRequest& request, cli::LiveArea& area, cli::Con
 
 /// An image on disk; the directory is removed with it.
 struct PulledImage {
-    std::shared_ptr<sys::Confined> parser;  ///< of `index`
+    std::shared_ptr<sandbox::Confined> parser;  ///< of `index`
     sys::TempDir directory;
     registry::PullResult pulled;
     kmod::ModuleIndex index;
@@ -78,9 +78,9 @@ void want_kernels(registry::PullRequest& request, std::vector<std::string> names
                                                    std::chrono::steady_clock::time_point start);
 
 /// With -v, what of the sandbox is in force and what is not, on standard error. `of` is whose, "" for this process.
-void tell_sandbox(const sys::SandboxReport& report, cli::Context& context, const std::string& of = "");
+void tell_sandbox(const sandbox::SandboxReport& report, cli::Context& context, const std::string& of = "");
 /// The same of the process that parses, if it has parsed.
-void tell_parser(const sys::Confined& parser, cli::Context& context);
+void tell_parser(const sandbox::Confined& parser, cli::Context& context);
 
 /// Runs registry::pull with progress on a terminal.
 [[nodiscard]] registry::PullResult run_pull(registry::PullRequest request, const std::string& directory,

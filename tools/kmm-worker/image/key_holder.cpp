@@ -19,7 +19,7 @@
 
 #include "base/error.hpp"
 #include "base/number.hpp"
-#include "sys/sandbox.hpp"
+#include "sandbox/sandbox.hpp"
 
 namespace kmm::tool_worker {
 
@@ -115,12 +115,12 @@ void hold(int fd, const std::function<kmod::ModuleSigner()>& make) {
     try {
         keep_memory_private();
         const kmod::ModuleSigner signer = make();
-        sys::SandboxReport report;  // is that of the whole program, which tells its own
-        sys::forbid_programs(report);
-        sys::leave_network(report);
-        sys::forbid_writes({}, report);
-        sys::drop_capabilities(report);
-        sys::forbid_sockets(report, sys::Modes::fixed);
+        sandbox::SandboxReport report;  // is that of the whole program, which tells its own
+        sandbox::forbid_programs(report);
+        sandbox::leave_network(report);
+        sandbox::forbid_writes({}, report);
+        sandbox::drop_capabilities(report);
+        sandbox::forbid_sockets(report, sandbox::Modes::fixed);
         const auto& identity = signer.identity();
         std::vector<std::string_view> fields{"ok", identity.signer, identity.key_id, identity.digest, identity.fault};
         fields.insert(fields.end(), signer.warnings().begin(), signer.warnings().end());

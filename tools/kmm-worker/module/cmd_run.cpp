@@ -415,7 +415,7 @@ private:
 
     const cli::Args& args_;
     cli::Context& context_;
-    std::shared_ptr<sys::Confined> parser_;
+    std::shared_ptr<sandbox::Confined> parser_;
     kmod::HostPaths host_;
     kmod::NodeFacts node_;
     KvcConfig config_;

@@ -35,7 +35,7 @@ std::chrono::milliseconds settle_time(const cli::Args& args) {
 
 /// What --expect names: modules by name, and where they are from.
 struct Expected {
-    std::shared_ptr<sys::Confined> parser;  ///< of the index
+    std::shared_ptr<sandbox::Confined> parser;  ///< of the index
     kmod::ModuleIndex index;
     std::string image, digest;
     std::optional<PulledImage> files;  ///< of an image: they are read again for the verdict, and go with this

@@ -5,8 +5,8 @@
 #include <condition_variable>
 #include <mutex>
 
-#include "upgrade/drive/late_words.hpp"
 #include "unit/upgrade/drive_module/fakes.hpp"
+#include "upgrade/hands/late_words.hpp"
 
 using namespace kmm;
 using namespace kmm::drive;

@@ -18,9 +18,9 @@
 #include "base/text.hpp"
 #include "kube/client.hpp"
 #include "net/http.hpp"
-#include "sys/random.hpp"
-#include "sys/sandbox.hpp"
+#include "sandbox/sandbox.hpp"
 #include "support/idle_clock.hpp"
+#include "sys/random.hpp"
 #include "value/reader.hpp"
 #include "value/writer.hpp"
 
@@ -360,7 +360,7 @@ struct Killed {};
 
 /// Every `nth` point is tried, with KMM_FULL all of them; a fifth of that with sanitizers, which take ten times as
 /// long.
-inline int every(int nth) { return std::getenv("KMM_FULL") != nullptr ? 1 : sys::is_instrumented() ? 5 * nth : nth; }
+inline int every(int nth) { return std::getenv("KMM_FULL") != nullptr ? 1 : sandbox::is_instrumented() ? 5 * nth : nth; }
 
 class FixedRandom final : public sys::Random {
 public:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sys/channel.hpp"
+#include "sandbox/channel.hpp"
 
 #include <poll.h>
 #include <sys/socket.h>
@@ -13,7 +13,7 @@
 #include "base/error.hpp"
 #include "base/last_errno.hpp"
 
-namespace kmm::sys {
+namespace kmm::sandbox {
 
 namespace {
 
@@ -32,7 +32,7 @@ void attach(msghdr& header, std::span<char> control, std::span<const int> descri
     std::memcpy(CMSG_DATA(rights), descriptors.data(), descriptors.size_bytes());
 }
 
-void detach(msghdr& header, std::vector<Fd>& descriptors) {
+void detach(msghdr& header, std::vector<sys::Fd>& descriptors) {
     for (cmsghdr* each = CMSG_FIRSTHDR(&header); each != nullptr; each = CMSG_NXTHDR(&header, each)) {
         if (each->cmsg_level != SOL_SOCKET || each->cmsg_type != SCM_RIGHTS) continue;
         const std::size_t count = (each->cmsg_len - CMSG_LEN(0)) / sizeof(int);
@@ -46,11 +46,11 @@ void detach(msghdr& header, std::vector<Fd>& descriptors) {
 
 }  // namespace
 
-std::pair<Fd, Fd> connected_sockets() {
+std::pair<sys::Fd, sys::Fd> connected_sockets() {
     std::array<int, 2> ends{};
     if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0)
         throw LastErrno().error("making a socket");
-    return {Fd(ends[0]), Fd(ends[1])};
+    return {sys::Fd(ends[0]), sys::Fd(ends[1])};
 }
 
 bool Channel::send(std::string_view head, std::string_view body, std::span<const int> descriptors) {
@@ -132,13 +132,13 @@ bool Channel::receive(std::string& message, std::size_t most, const std::functio
     return true;
 }
 
-Fd Channel::take_descriptor() {
+sys::Fd Channel::take_descriptor() {
     if (descriptors_.empty()) return {};
-    Fd first = std::move(descriptors_.front());
+    sys::Fd first = std::move(descriptors_.front());
     descriptors_.erase(descriptors_.begin());
     return first;
 }
 
 void Channel::shut() noexcept { static_cast<void>(::shutdown(socket_.get(), SHUT_RDWR)); }
 
-}  // namespace kmm::sys
+}  // namespace kmm::sandbox

@@ -11,7 +11,7 @@
 #include "cluster/seam/runner.hpp"
 #include "cluster/seam/worker_answer.hpp"
 #include "upgrade/drive/deadline.hpp"
-#include "upgrade/drive/worker_warnings.hpp"
+#include "upgrade/hands/worker_warnings.hpp"
 
 namespace kmm::drive {
 

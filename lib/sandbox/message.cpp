@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sys/message.hpp"
+#include "sandbox/message.hpp"
 
 #include <algorithm>
 #include <cstring>
 
 #include "base/exit_code.hpp"
 
-namespace kmm::sys {
+namespace kmm::sandbox {
 
 namespace {
 
@@ -95,4 +95,4 @@ Error MessageReader::error() {
     return error;
 }
 
-}  // namespace kmm::sys
+}  // namespace kmm::sandbox

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace kmm::sys {
+namespace kmm::sandbox {
 
 /// What came of it, in words for a log: "seccomp: no sockets, no programs", "landlock: Function not implemented
 /// (ENOSYS)".
@@ -61,4 +61,4 @@ void limit_starter(SandboxReport& report);
 /// memory, locks, threads, reading and writing what is open. Every other call fails with EPERM.
 void confine(SandboxReport& report);
 
-}  // namespace kmm::sys
+}  // namespace kmm::sandbox

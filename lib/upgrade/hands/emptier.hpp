@@ -5,8 +5,8 @@
 #include <functional>
 #include <string>
 
-#include "upgrade/drive/cordons.hpp"
-#include "upgrade/drive/drainer.hpp"
+#include "upgrade/hands/cordons.hpp"
+#include "upgrade/hands/drainer.hpp"
 
 namespace kmm::drive {
 

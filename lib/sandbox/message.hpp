@@ -9,7 +9,7 @@
 
 #include "base/error.hpp"
 
-namespace kmm::sys {
+namespace kmm::sandbox {
 
 /// Appends values to a message.
 class MessageWriter {
@@ -55,4 +55,4 @@ private:
 /// A process that parses foreign bytes says something that it cannot say: unsafe (16) "parser-crashed".
 [[nodiscard]] Error bad_message();
 
-}  // namespace kmm::sys
+}  // namespace kmm::sandbox

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "upgrade/drive/objects.hpp"
+#include "upgrade/hands/objects.hpp"
 
 #include <algorithm>
 #include <utility>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sys/sandbox.hpp"
+#include "sandbox/sandbox.hpp"
 
 #include <fcntl.h>
 #include <linux/capability.h>
@@ -17,11 +17,11 @@
 #include <iterator>
 #include <span>
 
+#include "sandbox/sandbox_parts.hpp"
 #include "sys/directory.hpp"
 #include "sys/fd.hpp"
-#include "sys/sandbox_parts.hpp"
 
-namespace kmm::sys {
+namespace kmm::sandbox {
 
 namespace {
 
@@ -140,18 +140,18 @@ std::uint64_t known_rights() {
     return landlock_file_rights(version) & ~k_reads;
 }
 
-Fd open_nearest(std::string path) {
+sys::Fd open_nearest(std::string path) {
     for (;;) {
-        Fd fd(::open(path.c_str(), O_PATH | O_CLOEXEC));
+        sys::Fd fd(::open(path.c_str(), O_PATH | O_CLOEXEC));
         if (fd || path == "/" || path == ".") {
             return fd;
         }
-        path = parent_of(path);
+        path = sys::parent_of(path);
     }
 }
 
-int add_rule(const Fd& rules, const std::string& path, std::uint64_t of_directories, std::uint64_t of_files) {
-    const Fd place = open_nearest(path);
+int add_rule(const sys::Fd& rules, const std::string& path, std::uint64_t of_directories, std::uint64_t of_files) {
+    const sys::Fd place = open_nearest(path);
     struct stat status {};
     if (!place || ::fstat(place.get(), &status) != 0) {
         return errno;
@@ -170,7 +170,7 @@ int restrict_writes(const std::vector<std::string>& writable, const std::string&
     }
     landlock_ruleset_attr attributes{};
     attributes.handled_access_fs = known;
-    const Fd rules(
+    const sys::Fd rules(
         static_cast<int>(::syscall(SYS_landlock_create_ruleset, &attributes, sizeof attributes.handled_access_fs, 0)));
     if (!rules) {
         return errno;
@@ -249,4 +249,4 @@ void drop_capabilities(SandboxReport& report) {
               keep_capabilities(bit(CAP_DAC_READ_SEARCH) | bit(CAP_SYSLOG)));
 }
 
-}  // namespace kmm::sys
+}  // namespace kmm::sandbox

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sys/confined.hpp"
+#include "sandbox/confined.hpp"
 
 #include <fcntl.h>
 #include <sys/prctl.h>
@@ -23,9 +23,9 @@
 #include <fmt/format.h>
 
 #include "base/last_errno.hpp"
-#include "sys/message.hpp"
+#include "sandbox/message.hpp"
 
-namespace kmm::sys {
+namespace kmm::sandbox {
 
 namespace {
 
@@ -48,8 +48,8 @@ std::string order(Order what, std::size_t first = 0) {
     return message.bytes();
 }
 
-Fd above_the_rest(const Fd& fd) {
-    Fd copy(::fcntl(fd.get(), F_DUPFD_CLOEXEC, 10));
+sys::Fd above_the_rest(const sys::Fd& fd) {
+    sys::Fd copy(::fcntl(fd.get(), F_DUPFD_CLOEXEC, 10));
     if (!copy) throw LastErrno().error("making a socket");
     return copy;
 }
@@ -81,7 +81,7 @@ void end_with(pid_t parent) {
 
 /// When memory runs out, this process goes first.
 void offer_to_oom_killer() {
-    const Fd file(::open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC));
+    const sys::Fd file(::open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC));
     if (file) static_cast<void>(!::write(file.get(), "1000", 4));
 }
 
@@ -139,7 +139,7 @@ void serve_all(const Prepared& prepared, Channel& channel, Channel& answers) {
 }
 
 /// Starts the process that serves. -1 if that fails.
-pid_t start_one(const Prepared& prepared, const Fd& socket, const Fd& answers) {
+pid_t start_one(const Prepared& prepared, const sys::Fd& socket, const sys::Fd& answers) {
     const pid_t starter = ::getpid();
     const pid_t process = ::fork();
     if (process != 0) return process;
@@ -148,8 +148,8 @@ pid_t start_one(const Prepared& prepared, const Fd& socket, const Fd& answers) {
         end_with(starter);
         keep_only({above_the_rest(socket).release(), above_the_rest(answers).release()});
         offer_to_oom_killer();
-        Channel channel{Fd(k_first)};
-        Channel asked{Fd(k_first + 1)};
+        Channel channel{sys::Fd(k_first)};
+        Channel asked{sys::Fd(k_first + 1)};
         serve_all(prepared, channel, asked);
     } catch (const std::bad_alloc&) {
         code = k_lacks_memory;
@@ -183,13 +183,13 @@ std::string status_of(pid_t& process) {
 void work_as_starter(Prepared& prepared, Channel& parent);
 
 /// Another starter, for another socket.
-void start_twin(Prepared& prepared, const Fd& socket) {
+void start_twin(Prepared& prepared, const sys::Fd& socket) {
     const pid_t parent = ::getpid();
     if (::fork() != 0) return;
     try {
         end_with(parent);
         keep_only({above_the_rest(socket).release()});
-        Channel asked{Fd(k_first)};
+        Channel asked{sys::Fd(k_first)};
         work_as_starter(prepared, asked);
     } catch (const std::exception&) {
         // Whoever has the other end finds that it is gone.
@@ -197,7 +197,7 @@ void start_twin(Prepared& prepared, const Fd& socket) {
     ::_exit(0);
 }
 
-bool send_socket(Channel& parent, const Fd& socket) {
+bool send_socket(Channel& parent, const sys::Fd& socket) {
     const int descriptor = socket.get();
     return parent.send(order(Order::start), {}, {&descriptor, 1});
 }
@@ -258,13 +258,13 @@ Error starter_is_gone() {
 }  // namespace
 
 Confined::Confined(std::vector<Service> services, std::function<void()> stop)
-    : starter_(Fd()), channel_(Fd()), answers_(Fd()), stop_(std::move(stop)) {
+    : starter_(sys::Fd()), channel_(sys::Fd()), answers_(sys::Fd()), stop_(std::move(stop)) {
     for (const Service& service : services) {
         numbers_.push_back(service.number);
         service.prepare_both();
     }
     auto [ours, theirs] = connected_sockets();
-    const Fd socket = above_the_rest(theirs);
+    const sys::Fd socket = above_the_rest(theirs);
     const pid_t parent = ::getpid();
     starter_process_ = ::fork();
     if (starter_process_ < 0)
@@ -275,7 +275,7 @@ Confined::Confined(std::vector<Service> services, std::function<void()> stop)
         try {
             end_with(parent);
             keep_only({socket.get()});
-            Channel asked{Fd(k_first)};
+            Channel asked{sys::Fd(k_first)};
             Prepared prepared{services};
             work_as_starter(prepared, asked);
         } catch (const std::exception&) {
@@ -296,11 +296,11 @@ std::unique_ptr<Confined> Confined::if_alone(std::vector<Service> services, std:
     return std::make_unique<Confined>(std::move(services), std::move(stop));
 }
 
-Confined::Confined(Fd socket, std::vector<std::uint64_t> numbers, std::function<void()> stop)
+Confined::Confined(sys::Fd socket, std::vector<std::uint64_t> numbers, std::function<void()> stop)
     : numbers_(std::move(numbers)),
       starter_(std::move(socket)),
-      channel_(Fd()),
-      answers_(Fd()),
+      channel_(sys::Fd()),
+      answers_(sys::Fd()),
       stop_(std::move(stop)) {}
 
 std::unique_ptr<Confined> Confined::twin() {
@@ -324,10 +324,10 @@ std::size_t Confined::place_of(std::uint64_t number) const {
 }
 
 /// What the starter has made: this process may have given up making sockets.
-Fd Confined::take_socket() {
+sys::Fd Confined::take_socket() {
     std::string message;
     if (!starter_.receive(message, k_request_max)) throw starter_is_gone();
-    Fd socket = starter_.take_descriptor();
+    sys::Fd socket = starter_.take_descriptor();
     if (socket) return socket;
     MessageReader reader(message);
     static_cast<void>(reader.number());
@@ -448,4 +448,4 @@ Error Confined::lost() {
     return *lost_;
 }
 
-}  // namespace kmm::sys
+}  // namespace kmm::sandbox

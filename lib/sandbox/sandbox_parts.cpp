@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sys/sandbox_parts.hpp"
+#include "sandbox/sandbox_parts.hpp"
 
 #include <linux/landlock.h>
 #include <linux/seccomp.h>
@@ -10,9 +10,9 @@
 #include <string>
 
 #include "base/error.hpp"
-#include "sys/own_calls.hpp"
+#include "sandbox/own_calls.hpp"
 
-namespace kmm::sys {
+namespace kmm::sandbox {
 
 namespace {
 
@@ -108,4 +108,4 @@ void note_part(SandboxReport& report, const char* done, const char* what, int fa
     }
 }
 
-}  // namespace kmm::sys
+}  // namespace kmm::sandbox

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "upgrade/drive/late_words.hpp"
+#include "upgrade/hands/late_words.hpp"
 
 #include <algorithm>
 #include <utility>

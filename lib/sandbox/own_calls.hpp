@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-namespace kmm::sys {
+namespace kmm::sandbox {
 
 #if defined(__x86_64__)
 inline constexpr std::uint32_t k_own_calls = AUDIT_ARCH_X86_64;
@@ -16,4 +16,4 @@ inline constexpr std::uint32_t k_own_calls = AUDIT_ARCH_AARCH64;
 inline constexpr std::uint32_t k_own_calls = 0;  ///< the numbers of this machine's calls are not known here: no filter
 #endif
 
-}  // namespace kmm::sys
+}  // namespace kmm::sandbox

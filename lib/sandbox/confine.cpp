@@ -14,11 +14,11 @@
 #include <cstdint>
 #include <initializer_list>
 
+#include "sandbox/sandbox.hpp"
+#include "sandbox/sandbox_parts.hpp"
 #include "sys/fd.hpp"
-#include "sys/sandbox.hpp"
-#include "sys/sandbox_parts.hpp"
 
-namespace kmm::sys {
+namespace kmm::sandbox {
 
 namespace {
 
@@ -114,7 +114,7 @@ int refuse_files() {
     // And all of ports: bind and connect; of scopes: abstract sockets and signals.
     const RulesetAttributes attributes{landlock_file_rights(version), 3, 3};
     const std::size_t size = version >= 6 ? 24 : version >= 4 ? 16 : 8;
-    const Fd rules(static_cast<int>(::syscall(SYS_landlock_create_ruleset, &attributes, size, 0)));
+    const sys::Fd rules(static_cast<int>(::syscall(SYS_landlock_create_ruleset, &attributes, size, 0)));
     if (!rules) return errno;
     return ::syscall(SYS_landlock_restrict_self, rules.get(), 0) == 0 ? 0 : errno;
 }
@@ -186,4 +186,4 @@ void confine(SandboxReport& report) {
     note_part(report, "seccomp: computing only", "seccomp", allow_computing());
 }
 
-}  // namespace kmm::sys
+}  // namespace kmm::sandbox

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "upgrade/drive/drainer.hpp"
+#include "upgrade/hands/drainer.hpp"
 
 #include <algorithm>
 #include <map>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "upgrade/drive/cordons.hpp"
+#include "upgrade/hands/cordons.hpp"
 
 #include <fmt/format.h>
 
-#include "upgrade/drive/cordon_text.hpp"
+#include "upgrade/hands/cordon_text.hpp"
 
 namespace kmm::drive {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "upgrade/drive/program_end.hpp"
+#include "upgrade/hands/program_end.hpp"
 
 #include <fmt/format.h>
 

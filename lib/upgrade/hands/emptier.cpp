@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "upgrade/drive/emptier.hpp"
+#include "upgrade/hands/emptier.hpp"
 
 #include "upgrade/drive/step_runner.hpp"
 

@@ -25,9 +25,9 @@
 #include <thread>
 #include <vector>
 
-#include "sys/confined.hpp"
+#include "sandbox/confined.hpp"
+#include "sandbox/message.hpp"
 #include "sys/file_ops.hpp"
-#include "sys/message.hpp"
 #include "sys/shared_ring.hpp"
 #include "sys/temp_dir.hpp"
 
@@ -90,7 +90,7 @@ std::string possible_calls() {
         {"seccomp", [] { return ::syscall(SYS_seccomp, 0, 0, nullptr); }},
         {"settimeofday", [] { return ::syscall(SYS_settimeofday, nullptr, nullptr); }},
     };
-    if (sys::is_instrumented()) calls.erase("stat");
+    if (sandbox::is_instrumented()) calls.erase("stat");
     std::string possible;
     for (const auto& [name, call] : calls) {
         if (call() != -1 || errno != EPERM) possible += name + " ";
@@ -98,7 +98,7 @@ std::string possible_calls() {
     return possible;
 }
 
-std::string reply_to(const std::string& word, sys::Channel& channel) {
+std::string reply_to(const std::string& word, sandbox::Channel& channel) {
     if (word == "calls") return possible_calls();
     if (word == "ids") return std::to_string(::getuid()) + " " + std::to_string(::getegid());
     if (word == "crash") static_cast<void>(::raise(SIGSEGV));
@@ -123,17 +123,17 @@ std::string reply_to(const std::string& word, sys::Channel& channel) {
     return "?";
 }
 
-sys::Service service() {
-    return {k_number, [] {}, [] {}, [](const std::string& message, sys::Channel& channel, sys::Channel&) {
-                sys::MessageReader request(message);
+sandbox::Service service() {
+    return {k_number, [] {}, [] {}, [](const std::string& message, sandbox::Channel& channel, sandbox::Channel&) {
+                sandbox::MessageReader request(message);
                 static_cast<void>(request.number());
                 static_cast<void>(channel.send(reply_to(request.text(), channel)));
             }};
 }
 
 /// What the process replies.
-std::string ask(sys::Confined& process, std::string_view word, int descriptor = -1) {
-    sys::MessageWriter request;
+std::string ask(sandbox::Confined& process, std::string_view word, int descriptor = -1) {
+    sandbox::MessageWriter request;
     request.number(k_number);
     request.text(word);
     process.send(request.bytes(), descriptor < 0 ? std::span<const int>() : std::span<const int>(&descriptor, 1));
@@ -141,7 +141,7 @@ std::string ask(sys::Confined& process, std::string_view word, int descriptor = 
 }
 
 /// "CODE: MESSAGE" of the error.
-std::string fault_of(sys::Confined& process, std::string_view word) {
+std::string fault_of(sandbox::Confined& process, std::string_view word) {
     try {
         return ask(process, word);
     } catch (const Error& error) {
@@ -149,7 +149,7 @@ std::string fault_of(sys::Confined& process, std::string_view word) {
     }
 }
 
-bool is_filtered(const sys::Confined& process) {
+bool is_filtered(const sandbox::Confined& process) {
     const auto& lines = process.report().in_force;
     return std::find(lines.begin(), lines.end(), "seccomp: computing only") != lines.end();
 }
@@ -157,14 +157,14 @@ bool is_filtered(const sys::Confined& process) {
 }  // namespace
 
 TEST_CASE("confined: no call but those for computing, each tried from inside") {
-    sys::Confined process({service()});
+    sandbox::Confined process({service()});
     const std::string possible = ask(process, "calls");
     if (is_filtered(process)) CHECK(possible.empty());
     CHECK(ask(process, "file names") == "-1-1");
 }
 
 TEST_CASE("confined: threads, long answers and descriptors work") {
-    sys::Confined process({service()});
+    sandbox::Confined process({service()});
     CHECK(ask(process, "thread") == "ttt");
     CHECK(ask(process, "long").size() == 3U << 20U);
     const sys::TempDir directory("kmm-test-");
@@ -175,7 +175,7 @@ TEST_CASE("confined: threads, long answers and descriptors work") {
 }
 
 TEST_CASE("confined: root's process is another user's, and what is missing is said with its reason") {
-    sys::Confined process({service()});
+    sandbox::Confined process({service()});
     const std::string ids = ask(process, "ids");
     const auto& report = process.report();
     CHECK(report.in_force.size() + report.missing.size() == 8);
@@ -196,9 +196,9 @@ TEST_CASE("confined: how the process ended is the error, again and again") {
         {"leave", "parser-crashed: the process that parses foreign bytes gave an answer that is not one"},
         {"crash", "parser-crashed: the process that parses foreign bytes was ended by SIGSEGV"},
     };
-    if (sys::is_instrumented()) faults.erase("crash");  // it ends such a process in its own way
+    if (sandbox::is_instrumented()) faults.erase("crash");  // it ends such a process in its own way
     for (const auto& [word, fault] : faults) {
-        sys::Confined process({service()});
+        sandbox::Confined process({service()});
         CHECK(ask(process, "ids") != "");
         CHECK(fault_of(process, word) == fault);
         CHECK(fault_of(process, "ids") == fault);
@@ -208,9 +208,9 @@ TEST_CASE("confined: how the process ended is the error, again and again") {
 }
 
 TEST_CASE("confined: a new process is another, and comes also while one does not answer") {
-    sys::Confined process({service()});
+    sandbox::Confined process({service()});
     const std::string ids = ask(process, "ids");
-    sys::MessageWriter request;
+    sandbox::MessageWriter request;
     request.number(k_number);
     request.text("sleep");
     process.send(request.bytes());
@@ -221,7 +221,7 @@ TEST_CASE("confined: a new process is another, and comes also while one does not
 }
 
 TEST_CASE("confined: a twin is another process, which starts others in its turn") {
-    sys::Confined process({service()});
+    sandbox::Confined process({service()});
     const auto twin = process.twin();
     CHECK(fault_of(*twin, "abort").starts_with("parser-crashed: "));
     CHECK(ask(process, "thread") == "ttt");
@@ -232,14 +232,14 @@ TEST_CASE("confined: a twin is another process, which starts others in its turn"
 TEST_CASE("confined: a process is prepared for its first request, and another one serves what it is not prepared for") {
     static std::string prepared;  // of the process that starts the others
     const auto named = [](std::uint64_t number, const char* name) {
-        return sys::Service{number, [] {}, [name] { prepared += name; },
-                            [](const std::string&, sys::Channel& channel, sys::Channel&) {
+        return sandbox::Service{number, [] {}, [name] { prepared += name; },
+                            [](const std::string&, sandbox::Channel& channel, sandbox::Channel&) {
                                 static_cast<void>(channel.send(prepared + " " + std::to_string(::getpid())));
                             }};
     };
-    sys::Confined process({named(1, "a"), named(2, "b")});
+    sandbox::Confined process({named(1, "a"), named(2, "b")});
     const auto ask_for = [&](std::uint64_t number) {
-        sys::MessageWriter request;
+        sandbox::MessageWriter request;
         request.number(number);
         process.send(request.bytes());
         return process.receive(100);
@@ -258,7 +258,7 @@ TEST_CASE("confined: a process is prepared for its first request, and another on
 }
 
 TEST_CASE("confined: what starts the processes keeps no capability but to start and end them") {
-    sys::Confined process({service()});
+    sandbox::Confined process({service()});
     CHECK(ask(process, "thread") == "ttt");
     const std::string self = std::to_string(::getpid());
     const std::string children = sys::read_file("/proc/self/task/" + self + "/children", 1U << 16U);
@@ -274,9 +274,9 @@ TEST_CASE("confined: bytes come through shared memory as they were, however the 
     const sys::Fd file = sys::RingReader::make_file();
     std::string sent(5 * sys::k_ring_bytes / 2 + 77, '\0');
     for (std::size_t i = 0; i < sent.size(); ++i) sent[i] = static_cast<char>(i * 7 + i / 4096);
-    auto [ours, theirs] = sys::connected_sockets();
+    auto [ours, theirs] = sandbox::connected_sockets();
     std::thread writer([&, socket = std::move(theirs)]() mutable {
-        sys::Channel channel(std::move(socket));
+        sandbox::Channel channel(std::move(socket));
         sys::RingWriter ring(file);
         std::string_view rest = sent;
         while (!rest.empty()) {
@@ -285,18 +285,18 @@ TEST_CASE("confined: bytes come through shared memory as they were, however the 
             if (size == 0) {
                 ring.wait_for_room();
             } else {
-                sys::MessageWriter message;
+                sandbox::MessageWriter message;
                 message.number(size);
                 static_cast<void>(channel.send(message.bytes()));
             }
         }
     });
-    sys::Channel channel(std::move(ours));
+    sandbox::Channel channel(std::move(ours));
     sys::RingReader ring(file);
     std::string message;
     std::string came;
     while (came.size() < sent.size() && channel.receive(message, 8)) {
-        for (std::size_t size = sys::MessageReader(message).number(); size > 0;) {
+        for (std::size_t size = sandbox::MessageReader(message).number(); size > 0;) {
             const std::string_view piece = ring.view(size);
             came += piece;
             size -= piece.size();
@@ -310,7 +310,7 @@ TEST_CASE("confined: bytes come through shared memory as they were, however the 
 TEST_CASE("confined: a wait is ended by whoever waits, and the process with it") {
     bool asked = false;
     {
-        sys::Confined process({service()}, [&] {
+        sandbox::Confined process({service()}, [&] {
             asked = true;
             throw Error(Exit::interrupted, "interrupted", "interrupted");
         });
@@ -320,8 +320,8 @@ TEST_CASE("confined: a wait is ended by whoever waits, and the process with it")
 }
 
 TEST_CASE("confined: what is not a message is the error of a crash") {
-    const auto fault = [](const std::string& bytes, const std::function<void(sys::MessageReader&)>& read) {
-        sys::MessageReader reader(bytes);
+    const auto fault = [](const std::string& bytes, const std::function<void(sandbox::MessageReader&)>& read) {
+        sandbox::MessageReader reader(bytes);
         try {
             read(reader);
             return std::string("read");
@@ -329,7 +329,7 @@ TEST_CASE("confined: what is not a message is the error of a crash") {
             return error.code();
         }
     };
-    sys::MessageWriter out;
+    sandbox::MessageWriter out;
     out.number(5);
     CHECK(fault(out.bytes(), [](auto& in) { static_cast<void>(in.number()); }) == "read");
     CHECK(fault(out.bytes(), [](auto& in) { static_cast<void>(in.number(4)); }) == "parser-crashed");
@@ -337,12 +337,12 @@ TEST_CASE("confined: what is not a message is the error of a crash") {
     CHECK(fault(out.bytes(), [](auto& in) { static_cast<void>(in.count(8)); }) == "parser-crashed");
     CHECK(fault(out.bytes(), [](auto& in) { static_cast<void>(in.flag()); }) == "parser-crashed");
     CHECK(fault("", [](auto& in) { static_cast<void>(in.number()); }) == "parser-crashed");
-    sys::MessageWriter forged;
+    sandbox::MessageWriter forged;
     forged.error(Error(Exit::ok, "fine", ""));
     CHECK(fault(forged.bytes(), [](auto& in) { throw in.error(); }) == "parser-crashed");
-    sys::MessageWriter coloured;
+    sandbox::MessageWriter coloured;
     coloured.error(Error(Exit::data, "bad-layer", "a\x1b[31m").hint("b\x07").detail("k", "v"));
-    sys::MessageReader reader(coloured.bytes());
+    sandbox::MessageReader reader(coloured.bytes());
     const Error error = reader.error();
     CHECK(error.message() == "a?[31m");
     CHECK(error.hint() == "b?");
@@ -355,7 +355,7 @@ TEST_CASE("confined: where no more files can be opened, that is said, and not th
     if (child == 0) {
         int code = 1;
         try {
-            sys::Confined process({service()});
+            sandbox::Confined process({service()});
             std::vector<sys::Fd> others;
             for (sys::Fd next(::dup(2)); next; next = sys::Fd(::dup(2))) others.push_back(std::move(next));
             code = fault_of(process, "ids").starts_with("io: starting the process that parses foreign bytes: Too many")

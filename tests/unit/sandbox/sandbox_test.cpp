@@ -14,8 +14,8 @@
 #include <functional>
 #include <string>
 
+#include "sandbox/sandbox.hpp"
 #include "sys/file_ops.hpp"
-#include "sys/sandbox.hpp"
 #include "sys/temp_dir.hpp"
 
 using namespace kmm;
@@ -44,7 +44,7 @@ std::string field(const std::string& name) {
                                    : text.substr(at + name.size() + 3, text.find('\n', at + 1) - at - name.size() - 3);
 }
 
-bool has(const sys::SandboxReport& report, const std::string& words) {
+bool has(const sandbox::SandboxReport& report, const std::string& words) {
     return std::any_of(report.in_force.begin(), report.in_force.end(),
                        [&](const std::string& line) { return line.find(words) != std::string::npos; });
 }
@@ -58,8 +58,8 @@ int opened(const std::string& path, int flags) {
 
 TEST_CASE("sandbox: programs and new privileges are gone, the network is not yet") {
     CHECK(in_child([] {
-              sys::SandboxReport report;
-              sys::forbid_programs(report);
+              sandbox::SandboxReport report;
+              sandbox::forbid_programs(report);
               if (!has(report, "no new privileges") || field("NoNewPrivs") != "1") return 1;
               if (!has(report, "no programs")) return report.missing.empty() ? 2 : 0;
               if (field("Seccomp") != "2") return 3;
@@ -78,11 +78,11 @@ TEST_CASE("sandbox: no sockets and no writes outside, what was given stays writa
     sys::write_file_atomically(ops, directory.path() + "/file", "a");
     sys::write_file_atomically(ops, other.path() + "/file", "a");
     CHECK(in_child([&] {
-              sys::SandboxReport report;
-              sys::forbid_programs(report);
-              sys::leave_network(report);
-              sys::forbid_writes({directory.path(), directory.path() + "/not/there/yet", "/dev/null"}, report);
-              sys::forbid_sockets(report);
+              sandbox::SandboxReport report;
+              sandbox::forbid_programs(report);
+              sandbox::leave_network(report);
+              sandbox::forbid_writes({directory.path(), directory.path() + "/not/there/yet", "/dev/null"}, report);
+              sandbox::forbid_sockets(report);
               if (has(report, "no sockets") && (::socket(AF_INET, SOCK_STREAM, 0) != -1 || errno != EPERM)) return 1;
               if (has(report, "no sockets") && (::socket(AF_UNIX, SOCK_STREAM, 0) != -1 || errno != EPERM)) return 2;
               if (opened(directory.path() + "/new", O_WRONLY | O_CREAT) != 0) return 3;
@@ -104,11 +104,11 @@ TEST_CASE("sandbox: each call that is said to be refused is refused, harmless ar
     sys::LinuxFileOps ops;
     sys::write_file_atomically(ops, victim, "a");
     CHECK(in_child([&] {
-              sys::SandboxReport report;
-              sys::forbid_programs(report, sys::Keeps::namespaces);
-              sys::forbid_writes({scratch.path()}, report);
-              sys::drop_capabilities(report);
-              sys::forbid_sockets(report, sys::Modes::fixed);
+              sandbox::SandboxReport report;
+              sandbox::forbid_programs(report, sandbox::Keeps::namespaces);
+              sandbox::forbid_writes({scratch.path()}, report);
+              sandbox::drop_capabilities(report);
+              sandbox::forbid_sockets(report, sandbox::Modes::fixed);
               if (!has(report, "modules")) return 0;  // no seccomp here
               const auto refused = [](long result) { return result == -1 && errno == EPERM; };
               if (!refused(::syscall(SYS_init_module, nullptr, 0, ""))) return 1;
@@ -136,19 +136,19 @@ TEST_CASE("sandbox: what loads modules keeps the calls for it") {
     CHECK(in_child([] {
               const auto answer = [] { return ::syscall(SYS_finit_module, -1, "", 0) == -1 ? errno : 0; };
               const int before = answer();
-              sys::SandboxReport report;
-              sys::forbid_programs(report, sys::Keeps::modules);
+              sandbox::SandboxReport report;
+              sandbox::forbid_programs(report, sandbox::Keeps::modules);
               return answer() == before ? 0 : 1;
           }) == 0);
 }
 
 TEST_CASE("sandbox: where it is said to be in force it is, where it is missing a reason is given") {
     CHECK(in_child([] {
-              sys::SandboxReport report;
-              sys::forbid_programs(report);
-              sys::leave_network(report);
-              sys::forbid_writes({}, report);
-              sys::forbid_sockets(report);
+              sandbox::SandboxReport report;
+              sandbox::forbid_programs(report);
+              sandbox::leave_network(report);
+              sandbox::forbid_writes({}, report);
+              sandbox::forbid_sockets(report);
               for (const std::string& line : report.missing) {
                   if (line.find(" (E") == std::string::npos) return 1;
               }

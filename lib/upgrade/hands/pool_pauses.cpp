@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "upgrade/drive/pool_pauses.hpp"
+#include "upgrade/hands/pool_pauses.hpp"
 
 #include <utility>
 

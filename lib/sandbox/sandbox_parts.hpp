@@ -10,9 +10,9 @@
 #include <span>
 #include <vector>
 
-#include "sys/sandbox.hpp"
+#include "sandbox/sandbox.hpp"
 
-namespace kmm::sys {
+namespace kmm::sandbox {
 
 /// A seccomp filter. Calls of other machines (32-bit ones, x32) fail with EPERM, whatever follows.
 class CallFilter {
@@ -51,4 +51,4 @@ private:
 /// Notes what is in force if `fault`, an errno, is 0, else that `what` is missing.
 void note_part(SandboxReport& report, const char* done, const char* what, int fault);
 
-}  // namespace kmm::sys
+}  // namespace kmm::sandbox

@@ -15,11 +15,11 @@
 #include <sys/types.h>
 
 #include "base/error.hpp"
-#include "sys/channel.hpp"
+#include "sandbox/channel.hpp"
+#include "sandbox/sandbox.hpp"
 #include "sys/fd.hpp"
-#include "sys/sandbox.hpp"
 
-namespace kmm::sys {
+namespace kmm::sandbox {
 
 /// Something that the process can be asked to do.
 struct Service {
@@ -87,9 +87,9 @@ public:
     [[nodiscard]] Error lost();
 
 private:
-    Confined(Fd socket, std::vector<std::uint64_t> numbers, std::function<void()> stop);
+    Confined(sys::Fd socket, std::vector<std::uint64_t> numbers, std::function<void()> stop);
     [[nodiscard]] std::size_t place_of(std::uint64_t number) const;
-    [[nodiscard]] Fd take_socket();
+    [[nodiscard]] sys::Fd take_socket();
     void start(std::size_t first);
     void connect();
     void end();
@@ -110,4 +110,4 @@ private:
     std::optional<Error> lost_;
 };
 
-}  // namespace kmm::sys
+}  // namespace kmm::sandbox
