@@ -249,6 +249,8 @@ constexpr auto k_codes = std::to_array<CodeRow>({
      "nothing; who supports the kernel may want to know"},
     {"loader-hung", Exit::hung, "a module's init or exit function does not return",
      "nothing is retried; look at the kernel's log, in the end reboot"},
+    {"login-refused", std::nullopt, "a login was refused, the registry gave the image without one",
+     "log in again, or remove the old login"},
     {"login-skipped", std::nullopt, "an entry of a file with logins cannot be used",
      "correct the entry that the message names, or log in again"},
     {"manifests-damaged", Exit::checks_failed, "manifests of the control plane are missing or not whole",

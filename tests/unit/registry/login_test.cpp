@@ -203,6 +203,37 @@ TEST_CASE("a token server that refuses the way of asking costs that credential, 
     }
 }
 
+TEST_CASE("a registry that denies access says for whom it did") {
+    for (const auto& [token_status, logins, hint] : std::vector<std::tuple<int, int, std::string>>{
+             {200, 1, "the credentials are known and may not pull this repository: ask for the permission to pull"},
+             {401, 1, "the credentials for HOST were refused: check the image name, then the pull secret or --authfile"},
+             {401, 0, "no credentials for HOST: check the image name, then the pull secret or --authfile"}}) {
+        FakeRegistry registry;
+        registry.add_image("v1", {any_layer()});
+        registry.intercept = [&, status = token_status](const FakeRequest& request) -> std::optional<FakeReply> {
+            FakeReply reply;
+            if (request.target.starts_with("/token")) {
+                reply.status = request.header("authorization").empty() ? 200 : status;
+                reply.body = R"({"token":"T1"})";
+                return reply;
+            }
+            reply.status = request.header("authorization") == "Bearer T1" ? 403 : 401;
+            reply.headers.emplace_back("WWW-Authenticate", "Bearer realm=\"http://" + registry.host() + "/token\"");
+            return reply;
+        };
+        const Outcome outcome = pull_from(registry, [&, count = logins](auto& request) {
+            registry::Credential credential;
+            credential.key = registry.host();
+            credential.user = "one";
+            request.credentials.assign(static_cast<std::size_t>(count), credential);
+        });
+        REQUIRE(outcome.code() == "registry-auth");
+        std::string expected = hint;
+        if (const auto at = expected.find("HOST"); at != std::string::npos) expected.replace(at, 4, registry.host());
+        CHECK(outcome.error->hint() == expected);
+    }
+}
+
 TEST_CASE("a refused login says which pull secrets could not be read") {
     FakeRegistry registry;
     registry.add_image("v1", {any_layer()});
