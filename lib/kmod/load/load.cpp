@@ -178,7 +178,7 @@ private:
                 base::escape(path), base::escape(firmware_target_)));
         for (const auto& path : firmware_instead(machine_.host, installed))
             report_.warnings.push_back(
-                fmt::format("firmware-shadowed: the kernel reads {}, which needs no decompression, instead of the "
+                fmt::format("firmware-shadowed: the kernel reads {}, a form that it looks for first, instead of the "
                             "image's file in {}",
                             base::escape(path), base::escape(firmware_target_)));
     }
