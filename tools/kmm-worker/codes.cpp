@@ -262,6 +262,8 @@ constexpr auto k_codes = std::to_array<CodeRow>({
     {"missing-option", Exit::usage, "an option is missing", "see --help of the verb"},
     {"misspelt-key", std::nullopt, "a key of KVC's configuration is not used and looks like one that would be",
      "correct it; what it was to set has its default"},
+    {"modprobed-dir", std::nullopt, "the module has modprobe.d files in its image, which are not read",
+     "undo by hand what their remove commands would"},
     {"module-alias", Exit::data, "the name is an alias of a module that is live", "name the module itself"},
     {"module-differs", Exit::refused, "another build of the module is live",
      "unload it first; kmm-worker status shows which build it is"},
