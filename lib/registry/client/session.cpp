@@ -299,8 +299,8 @@ net::Response Session::follow(const net::Url& start, const Outgoing& outgoing, c
 std::string Session::denial_hint() const {
     switch (authenticator_.caller()) {
         case Caller::not_asked:
-            return "no login was asked for: check the image name, and whether the registry, or a proxy before it, admits "
-                   "this node's address";
+            return "no login was asked for: check the image name, and whether the registry, or a proxy before it, "
+                   "admits this node's address";
         case Caller::nobody:
             return authenticator_.tried() + ": check the image name, then the pull secret or --authfile";
         case Caller::credential: break;

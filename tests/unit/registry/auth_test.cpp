@@ -192,9 +192,8 @@ TEST_CASE("a token server that is down for a moment costs no credential") {
 TEST_CASE("basic logins") {
     FakeRegistry registry;
     registry.add_image("v1", {good_layer()});
-    std::string wanted = basic("u", "secret-p");
-    registry.intercept = [&](const FakeRequest& request) -> std::optional<FakeReply> {
-        if (request.header("authorization") == wanted) {
+    registry.intercept = [](const FakeRequest& request) -> std::optional<FakeReply> {
+        if (request.header("authorization") == basic("u", "secret-p")) {
             return std::nullopt;
         }
         FakeReply reply;
@@ -210,10 +209,6 @@ TEST_CASE("basic logins") {
     CHECK(refused.code() == "registry-auth");
     CHECK(refused.exit() == Exit::no_permission);
     CHECK(refused.message().find("secret-p") == std::string::npos);
-    const std::string file = R"({"auths":{")" + registry.host() + R"(":{"auth":")";
-    wanted = basic("", "secret-p");  // a token alone, without a user
-    CHECK(with(registry::parse_credentials(file + wanted.substr(6) + "\"}}}", "f")).code() == "ok");
-    wanted = basic("u", "secret-p");
     CHECK(with({}).message().find("no credentials for " + registry.host()) != std::string::npos);
 }
 

@@ -2,7 +2,9 @@
 // Servers that are not what they are taken for: no token server, and TLS that is too old.
 #include <doctest/doctest.h>
 
+#include "base/text.hpp"
 #include "registry/client/auth.hpp"
+#include "registry/client/credentials.hpp"
 #include "unit/registry/pull_fixture.hpp"
 
 using namespace kmm;
@@ -203,11 +205,32 @@ TEST_CASE("a token server that refuses the way of asking costs that credential, 
     }
 }
 
+TEST_CASE("a login that is a password alone, without a user") {
+    FakeRegistry registry;
+    registry.add_image("v1", {any_layer()});
+    const std::string coded = base::to_base64(":secret-p");
+    registry.intercept = [&](const FakeRequest& request) -> std::optional<FakeReply> {
+        if (request.header("authorization") == "Basic " + coded) {
+            return std::nullopt;
+        }
+        FakeReply reply;
+        reply.status = 401;
+        reply.headers.emplace_back("WWW-Authenticate", "Basic realm=\"r\"");
+        return reply;
+    };
+    const Outcome outcome = pull_from(registry, [&](auto& request) {
+        request.credentials = registry::parse_credentials(
+            R"({"auths":{")" + registry.host() + R"(":{"auth":")" + coded + "\"}}}", "f");
+    });
+    CHECK_MESSAGE(!outcome.error, outcome.message());
+}
+
 TEST_CASE("a registry that denies access says for whom it did") {
+    const std::string after = "check the image name, then the pull secret or --authfile";
     for (const auto& [token_status, logins, hint] : std::vector<std::tuple<int, int, std::string>>{
              {200, 1, "the credentials are known and may not pull this repository: ask for the permission to pull"},
-             {401, 1, "the credentials for HOST were refused: check the image name, then the pull secret or --authfile"},
-             {401, 0, "no credentials for HOST: check the image name, then the pull secret or --authfile"}}) {
+             {401, 1, "the credentials for HOST were refused: " + after},
+             {401, 0, "no credentials for HOST: " + after}}) {
         FakeRegistry registry;
         registry.add_image("v1", {any_layer()});
         registry.intercept = [&, status = token_status](const FakeRequest& request) -> std::optional<FakeReply> {
