@@ -120,8 +120,7 @@ ModprobeSpec decode_modprobe(Fields fields) {
     modprobe.raw_args = decode_args(fields, "rawArgs");
     modprobe.firmware_path = fields.string("firmwarePath");
     modprobe.modules_loading_order = fields.strings("modulesLoadingOrder").value_or(std::vector<std::string>{});
-    // The worker's own file, whose keys have any case, is another reader's: it cannot do anything with that directory.
-    if (fields.scope().key_case == KeyCase::exact) { modprobe.modprobed_dir = fields.string("modprobedDir"); }
+    modprobe.modprobed_dir = fields.string("modprobedDir");
     fields.done();
     return modprobe;
 }

@@ -254,8 +254,10 @@ private:
 
     void read_signed_by(const Node& node) {
         refuse_others(node, "signedBy", {"type", "keyType", "keyPath", "keyPaths", "keyData", "signedIdentity"});
+        static const std::vector<std::string> k_key_types{"GPGKeys", "signedByGPGKeys", "X509Certificates",
+                                                          "signedByX509CAs"};
         const Node* kind = node.find("keyType");
-        if (kind == nullptr || kind->text() != "GPGKeys") {
+        if (kind == nullptr || std::find(k_key_types.begin(), k_key_types.end(), kind->text()) == k_key_types.end()) {
             const Node& found = kind == nullptr ? node : *kind;
             fault(kind == nullptr ? "missing-field" : "bad-value",
                   fmt::format("signedBy: expected keyType GPGKeys, found {}", kind == nullptr ? "none" : shown(found)),
@@ -285,6 +287,37 @@ private:
         }
     }
 
+    /// fulcio or pki: who may have signed, by whose certificates.
+    void read_authority(const Node& node, const std::string& what) {
+        if (!is_object(node, what)) {
+            return;
+        }
+        const bool is_fulcio = what == "fulcio";
+        const std::string ca = is_fulcio ? "ca" : "caRoots";
+        std::vector<std::string> known{ca + "Path", ca + "Data", "subjectEmail"};
+        static_cast<void>(present(node, what, {known[0], known[1]}, 1));
+        if (is_fulcio) {
+            known.emplace_back("oidcIssuer");
+            for (const char* key : {"oidcIssuer", "subjectEmail"}) {
+                if (node.find(key) == nullptr) {
+                    fault("missing-field", fmt::format("fulcio: expected {}, found none", key), node.mark());
+                }
+            }
+        } else {
+            known.insert(known.end(), {"subjectHostname", "caIntermediatesPath", "caIntermediatesData"});
+            static_cast<void>(present(node, what, {"caIntermediatesPath", "caIntermediatesData"}, 0));
+            if (node.find("subjectEmail") == nullptr && node.find("subjectHostname") == nullptr) {
+                fault("missing-field", "pki: expected subjectEmail or subjectHostname, found none", node.mark());
+            }
+        }
+        refuse_others(node, what, known);
+        for (const std::string& key : known) {
+            if (const Node* value = node.find(key)) {
+                static_cast<void>(text(*value, key));
+            }
+        }
+    }
+
     void read_sigstore(const Node& node, Requirement& made) {
         static const std::vector<std::string> k_sources{"keyPath", "keyPaths", "keyData", "keyDatas", "fulcio", "pki"};
         static const std::vector<std::string> k_rekor{"rekorPublicKeyPath", "rekorPublicKeyPaths", "rekorPublicKeyData",
@@ -308,12 +341,20 @@ private:
                     add_key(item, key, made);
                 }
             } else {
-                is_object(value, key);
+                read_authority(value, key);
                 made.kind = Requirement::Kind::unsupported;
                 made.type = "sigstoreSigned with " + key;
             }
         }
-        for (const std::string& key : present(node, "sigstoreSigned", k_rekor, 0)) {
+        const auto logs = present(node, "sigstoreSigned", k_rekor, 0);
+        if (const Node* fulcio = node.find("fulcio"); fulcio != nullptr && logs.empty()) {
+            fault("missing-field",
+                  "sigstoreSigned: expected one of " + base::join(k_rekor, ", ") + " beside fulcio, found none",
+                  fulcio->mark());
+        } else if (const Node* pki = node.find("pki"); pki != nullptr && !logs.empty()) {
+            fault("bad-value", "sigstoreSigned: expected no " + logs.front() + " beside pki, found one", pki->mark());
+        }
+        for (const std::string& key : logs) {
             made.kind = Requirement::Kind::unsupported;
             made.type = "sigstoreSigned with " + key;
         }

@@ -243,6 +243,20 @@ void check_order(const api::ModprobeSpec& modprobe, const std::string& input) {
     }
 }
 
+/// Nothing of an image is read as configuration, and a module without the settings that it is meant to have is not what
+/// was asked for.
+void check_modprobed_dir(Job& job, const std::string& input, Needs needs) {
+    const std::string what = fmt::format("modprobe.modprobedDir is {}, and no modprobe.d file of an image is read",
+                                         base::escape(job.config.modprobe.modprobed_dir));
+    if (needs != Needs::image) {
+        job.warnings.push_back("modprobed-dir: " + what + ": its remove commands are not run");
+        return;
+    }
+    throw Error(Exit::data, "unsupported", fmt::format("{}: {}", input, what))
+        .hint("take the field away, and write the options into parameters and the softdeps into modulesLoadingOrder, "
+              "or the files into /etc/modprobe.d of the node, which is read");
+}
+
 void check_config(Job& job, const std::string& input, Needs needs) {
     auto& modprobe = job.config.modprobe;
     const auto missing = [&](const char* field, const char* flag) {
@@ -268,6 +282,7 @@ void check_config(Job& job, const std::string& input, Needs needs) {
         }
     }
     if (needs == Needs::image) check_order(modprobe, input);
+    if (!modprobe.modprobed_dir.empty()) check_modprobed_dir(job, input, needs);
     for (const auto& [field, path] : {std::pair("modprobe.dirName", &modprobe.dir_name),
                                       std::pair("modprobe.firmwarePath", &modprobe.firmware_path)}) {
         const auto below = base::path_below(*path);

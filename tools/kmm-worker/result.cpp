@@ -92,11 +92,17 @@ std::string action_text(const kmod::ModuleReport& report) {
                        kmod::same_by_text(report.same_by));
 }
 
+/// "NAME (KERNEL)", as far as they are known.
+std::string node_text(const kmod::NodeFacts& node) {
+    const std::string name = node.name.empty() ? "-" : node.name;
+    return node.kernel.empty() ? name : fmt::format("{} ({})", name, node.kernel);
+}
+
 void print_for_people(const WorkerResult& result, cli::Context& context) {
     const bool wide = context.output == "wide";
     const std::size_t width = context.console.out_is_terminal() && !wide ? context.console.width() : 0;
     std::vector<std::pair<std::string, std::string>> head{
-        {"outcome", result.outcome}, {"node", fmt::format("{} ({})", result.node.name, result.node.kernel)}};
+        {"outcome", result.outcome}, {"node", node_text(result.node)}};
     if (!result.image.empty()) head.emplace_back("image", result.image);
     if (!result.digest.empty()) head.emplace_back("digest", result.digest);
     if (!result.source.empty()) {

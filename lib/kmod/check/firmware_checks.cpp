@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -62,16 +63,28 @@ std::vector<std::string> firmware_instead(const HostPaths& host, const std::vect
     std::set<std::string> names;
     for (const auto& file : installed) names.insert(file.name);
     const auto directories = firmware_directories(host, node_facts(host).kernel);
-    for (const auto& file : installed) {
-        const std::size_t dot = file.name.rfind('.');
-        const std::string plain = file.name.substr(0, dot);
-        if (dot == std::string::npos || (!file.name.ends_with(".xz") && !file.name.ends_with(".zst"))) continue;
-        if (names.contains(plain)) continue;  // the image has both
+    const auto place_of = [&](const std::string& name) {
         const auto first = std::find_if(directories.begin(), directories.end(), [&](const std::string& directory) {
             std::error_code error;
-            return fs::is_regular_file(through_links(host, directory + "/" + plain), error);
+            return fs::is_regular_file(through_links(host, directory + "/" + name), error);
         });
-        if (first != directories.end()) found.push_back(on_host(host, *first + "/" + plain));
+        return first == directories.end() ? std::string() : on_host(host, *first + "/" + name);
+    };
+    std::optional<bool> zstd;  // read from a large file, and only where it matters
+    for (const auto& file : installed) {
+        const bool xz = file.name.ends_with(".xz");
+        if (!xz && !file.name.ends_with(".zst")) continue;
+        const std::string plain = file.name.substr(0, file.name.rfind('.'));
+        if (names.contains(plain) || (xz && names.contains(plain + ".zst"))) continue;  // the image has both
+        std::string place = place_of(plain);
+        if (place.empty() && xz && !place_of(plain + ".zst").empty()) {
+            if (!zstd) {
+                const auto named = kernel_functions(host, {"fw_decompress_zstd"});
+                zstd = named && !named->empty();
+            }
+            if (*zstd) place = place_of(plain + ".zst");
+        }
+        if (!place.empty()) found.push_back(std::move(place));
     }
     return found;
 }

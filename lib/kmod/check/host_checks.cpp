@@ -5,6 +5,7 @@
 #include <charconv>
 #include <filesystem>
 #include <set>
+#include <span>
 #include <utility>
 
 #include <fmt/format.h>
@@ -289,7 +290,10 @@ void check_marks(const CheckInput& input, const HostModule* reference, Diagnosti
     }
 }
 
-void check_live(const CheckInput& input, Diagnostics& findings) {
+namespace {
+
+/// Listed modules that a load would unload first.
+std::vector<std::string> leaving_modules(const CheckInput& input) {
     std::vector<std::string> leaving;
     for (const auto& listed : input.wish.in_tree_modules_to_remove) {
         const std::string name = normalise_name(listed);
@@ -299,6 +303,22 @@ void check_live(const CheckInput& input, Diagnostics& findings) {
                            (own != nullptr && judge_identity(input.host, *own, *live).identity != Identity::different);
         if (!stays && std::find(leaving.begin(), leaving.end(), name) == leaving.end()) leaving.push_back(name);
     }
+    return leaving;
+}
+
+constexpr std::string_view k_switches[] = {"modules-disabled",   "no-module-support", "blacklisted-module",
+                                           "install-command",    "no-memory",         "module-unsupported"};
+constexpr std::string_view k_signature_switches[] = {"weak-digest", "unsigned-module", "key-revoked",
+                                                     "key-not-trusted"};
+
+bool is_one_of(std::span<const std::string_view> codes, const std::string& code) {
+    return std::find(codes.begin(), codes.end(), code) != codes.end();
+}
+
+}  // namespace
+
+void check_live(const CheckInput& input, Diagnostics& findings) {
+    const std::vector<std::string> leaving = leaving_modules(input);
     std::vector<std::string> wanted = input.found.order.names;
     for (const auto& module : input.found.host_modules) wanted.push_back(module.name);
     wanted.insert(wanted.end(), leaving.begin(), leaving.end());
@@ -356,6 +376,30 @@ void check_live(const CheckInput& input, Diagnostics& findings) {
                       "module {} is to give way, and {} of this host needs it: a load fails as long as that is so",
                       name, first_of(holders)),
             holders.empty() ? "stop what uses it" : "list the modules that need it in inTreeModulesToRemove, too");
+    }
+}
+
+void pardon_live(const CheckInput& input, Diagnostics& findings) {
+    const LoadOrder& order = input.found.order;
+    bool proven = true;
+    for (const auto& name : order.names) {
+        if (order.optional.contains(name)) continue;
+        const auto live = live_module(input.host, name);
+        if (!live || live->state != "live") return;
+        const IdentityVerdict verdict = judge_identity(input.host, *input.index.find(name), *live);
+        if (verdict.identity != Identity::same) return;
+        proven = proven && verdict.what != "srcversion";
+    }
+    for (const auto& module : input.found.host_modules) {
+        if (!order.optional.contains(module.name) && !live_module(input.host, module.name)) return;
+    }
+    if (!leaving_modules(input).empty()) return;
+    for (Diagnostic& finding : findings) {
+        if (finding.severity != Severity::error ||
+            !(is_one_of(k_switches, finding.code) || (proven && is_one_of(k_signature_switches, finding.code))))
+            continue;
+        finding.severity = Severity::warning;
+        finding.message += "; it is live already, and nothing is loaded";
     }
 }
 

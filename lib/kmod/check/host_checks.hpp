@@ -50,6 +50,10 @@ void check_marks(const CheckInput& input, const HostModule* reference, Diagnosti
 /// What is live and stands in the way right now: modules that are coming or going, and ones that are to give way and
 /// are in use or not the kernel's own. Warnings "module-on-its-way", "in-tree-in-use", "not-in-tree".
 void check_live(const CheckInput& input, Diagnostics& findings);
+/// Where all that is wanted is live already with the identity of the files, and nothing gives way: what the kernel or
+/// the host's configuration would refuse today is a warning, as a load has nothing to hand to the kernel. Of signatures
+/// that holds only for identities by the bytes or the build id.
+void pardon_live(const CheckInput& input, Diagnostics& findings);
 /// Capability, SELinux, memory. Error "no-memory"; warnings "no-capability", "selinux".
 void check_process(const CheckInput& input, Diagnostics& findings);
 
@@ -137,7 +141,8 @@ void add_finding(Diagnostics& findings, Severity severity, std::string code, std
 [[nodiscard]] std::vector<std::string> firmware_before(const HostPaths& host, const std::string& to,
                                                        const std::vector<FirmwareFile>& installed);
 /// Files that it reads instead of compressed ones of `installed`, wherever it searches: it asks for the name without
-/// .xz and .zst first. As paths of the host; a name that `installed` has in both forms is left out.
+/// .xz and .zst first, then for .zst, then for .xz. As paths of the host; a name that `installed` has in both forms is
+/// left out.
 [[nodiscard]] std::vector<std::string> firmware_instead(const HostPaths& host,
                                                         const std::vector<FirmwareFile>& installed);
 

@@ -252,11 +252,14 @@ void check_parameters(const ModuleFile& module, const std::vector<std::string>& 
         const auto it = std::find_if(declared.begin(), declared.end(),
                                      [&](const Parameter& p) { return normalise_name(p.name) == key; });
         if (it == declared.end()) {
-            const auto near = base::nearest(entry.key, names);
+            const auto dot = key.find('.');
+            const bool of_command_line = dot != std::string::npos && key.substr(0, dot) == module.name;
+            const auto near = base::nearest(of_command_line ? entry.key.substr(dot + 1) : entry.key, names);
             find("unknown-parameter",
                  fmt::format("module {} has no parameter '{}', found {}", module.name, base::escape(entry.key),
                              names.empty() ? "none" : base::join(names, ", ")),
-                 near ? fmt::format("did you mean {}?", *near)
+                 near ? fmt::format("did you mean {}?{}", *near,
+                                    of_command_line ? " MODULE.PARAMETER is the form of the kernel command line" : "")
                       : "the kernel would ignore it; remove it from the Module's parameters");
         } else if (!entry.has_value && needs_value(it->type)) {
             find("bad-parameter", fmt::format("parameter '{}' of module {} needs a value", entry.key, module.name), {});

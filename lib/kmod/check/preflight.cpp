@@ -51,6 +51,7 @@ public:
         const CheckInput input{index_, wish_, host_, facts_, state_, directory_, out_};
         check_live(input, out_.findings);
         check_process(input, out_.findings);
+        pardon_live(input, out_.findings);
         sort_and_merge(out_.findings);
         return std::move(out_);
     }
@@ -159,7 +160,7 @@ private:
     }
 
     /// Puts the host's modules in the place of their aliases.
-    void resolve_aliases(std::vector<std::string>& names) const {
+    void resolve_aliases(std::vector<std::string>& names) {
         std::vector<std::string> meant;
         for (const auto& name : names) {
             const auto configured = aliased(out_.config, name);
@@ -169,7 +170,9 @@ private:
                                : host_modules_with_alias(directory_, name);
             if (modules.empty() && !configured) modules.push_back(name);
             for (auto& module : modules) {
-                if (std::find(meant.begin(), meant.end(), module) == meant.end()) meant.push_back(std::move(module));
+                if (std::find(meant.begin(), meant.end(), module) != meant.end()) continue;
+                add_alias_options(out_.config, name, module);
+                meant.push_back(std::move(module));
             }
         }
         names = std::move(meant);
@@ -220,6 +223,7 @@ private:
             }
         }
         resolve_aliases(out_.order.soft);
+        std::map<std::string, std::string> named;
         for (const auto& name : out_.order.soft) {
             const auto need = find_host_module(directory_, name);
             if (live_module(host_, name)) {
@@ -237,10 +241,12 @@ private:
                 if (index_.find(module.name) != nullptr || !seen.insert(module.name).second) continue;
                 out_.order.optional.insert(module.name);
                 out_.host_modules.push_back(module);
+                named.emplace(module.name, name);
             }
         }
-        add_soft_needs({host_, directory_, out_.config, in_image_, std::move(live_needs)}, out_.host_modules,
-                       out_.order.optional);
+        add_soft_needs(
+            {host_, directory_, out_.config, in_image_, std::move(named), std::move(live_needs)},
+            out_.host_modules, out_.order.optional);
     }
 
     /// Those of `need` that are live and not of the image.
@@ -267,6 +273,7 @@ private:
     /// What a softdep wishes for afterwards, and neither is live nor in the image.
     void resolve_after() {
         resolve_aliases(out_.order.soft_post);
+        std::map<std::string, std::string> named;
         std::set<std::string> seen;  // what is needed before the main module is there when these are loaded
         for (const auto& module : out_.host_modules) seen.insert(module.name);
         const std::set<std::string> before = seen;
@@ -283,12 +290,15 @@ private:
             }
             for (const auto& module : need->modules) {
                 if (index_.find(module.name) == nullptr && !live_module(host_, module.name) &&
-                    seen.insert(module.name).second)
+                    seen.insert(module.name).second) {
+                    named.emplace(module.name, name);
                     out_.host_after.push_back(module);
+                }
             }
             return false;
         });
-        add_soft_needs({host_, directory_, out_.config, in_image_}, out_.host_after, out_.order.optional);
+        add_soft_needs({host_, directory_, out_.config, in_image_, std::move(named)}, out_.host_after,
+                       out_.order.optional);
         std::erase_if(out_.host_after, [&](const HostModule& module) { return before.contains(module.name); });
     }
 

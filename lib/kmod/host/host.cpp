@@ -161,6 +161,11 @@ NodeFacts node_facts(const HostPaths& host) {
     NodeFacts facts;
     facts.name = text_or(host.proc + "/sys/kernel/hostname");
     facts.kernel = text_or(host.proc + "/sys/kernel/osrelease");
+    utsname running{};
+    if (host.proc == HostPaths().proc && ::uname(&running) == 0) {  // says the same where /proc is not mounted
+        if (facts.name.empty()) facts.name = static_cast<const char*>(running.nodename);
+        if (facts.kernel.empty()) facts.kernel = static_cast<const char*>(running.release);
+    }
     facts.boot_id = text_or(host.proc + "/sys/kernel/random/boot_id");
     facts.machine_id = text_or(host.etc + "/machine-id");
     facts.architecture = go_architecture();

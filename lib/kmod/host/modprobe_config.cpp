@@ -183,6 +183,18 @@ std::optional<std::vector<std::string>> aliased(const ModprobeConfig& config, co
     return modules;
 }
 
+void add_alias_options(ModprobeConfig& config, const std::string& alias, const std::string& module) {
+    const auto it = config.options.find(normalise_name(alias));
+    if (it == config.options.end() || it->first == normalise_name(module)) return;
+    auto& options = config.options[normalise_name(module)];  // the iterators of a map stay
+    for (const HostOption& option : it->second) {
+        const bool known = std::any_of(options.begin(), options.end(), [&](const HostOption& other) {
+            return other.where == option.where && other.text == option.text;
+        });
+        if (!known) options.push_back(option);
+    }
+}
+
 const HostCommand* command_for(const std::vector<HostCommand>& commands, const std::string& name) {
     const auto it = std::find_if(commands.begin(), commands.end(),
                                  [&](const HostCommand& command) { return alias_fits(command.pattern, name); });

@@ -71,6 +71,9 @@ struct ModprobeConfig {
 /// instead of a module of that name, and of aliases in modules.
 [[nodiscard]] std::optional<std::vector<std::string>> aliased(const ModprobeConfig& config, const std::string& name);
 
+/// Gives the options of `alias`, too, to `module`, which is loaded under that name, as libkmod does.
+void add_alias_options(ModprobeConfig& config, const std::string& alias, const std::string& module);
+
 /// The command for module `name`, nullptr for none: the first whose pattern fits, as libkmod has it.
 [[nodiscard]] const HostCommand* command_for(const std::vector<HostCommand>& commands, const std::string& name);
 

@@ -19,7 +19,11 @@ public:
         const std::vector<HostModule> given = std::exchange(modules_, {});
         for (const auto& module : given) given_.insert(normalise_name(module.name));
         for (const auto& module : place_.live) fill(module);
-        for (const auto& module : given) fill(module);
+        for (const auto& module : given) {
+            if (const auto wish = place_.named.find(module.name); wish != place_.named.end())
+                visited_.insert(wish->second);
+            fill(module);
+        }
     }
 
 private:
@@ -35,13 +39,20 @@ private:
     void probe(const std::string& wish) {
         if (!visited_.insert(wish).second || is_elsewhere(wish)) return;
         if (const auto modules = aliased(place_.config, wish)) {  // these come first, also for what is a module's name
-            for (const auto& name : *modules) {
-                if (name == wish || visited_.insert(name).second) take_module(name);
-            }
+            take_all(wish, *modules);
             return;
         }
         if (take_module(wish)) return;
-        for (const auto& name : host_modules_with_alias(place_.directory, wish)) probe(name);
+        take_all(wish, host_modules_with_alias(place_.directory, wish));
+    }
+
+    /// The modules that an alias stands for: what their own names are aliases of does not count. For libkmod they are
+    /// others than those that are asked for by name, which are looked at even so.
+    void take_all(const std::string& alias, const std::vector<std::string>& modules) {
+        for (const auto& name : modules) {
+            add_alias_options(place_.config, alias, name);
+            take_module(name);
+        }
     }
 
     /// False if the host has no module of this name.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -19,8 +20,9 @@ namespace kmm::kmod {
 struct SoftPlace {
     const HostPaths& host;
     const std::string& directory;  ///< of the host's modules
-    const ModprobeConfig& config;  ///< of the host
+    ModprobeConfig& config;        ///< of the host; options of aliases are given to the modules that these name
     std::function<bool(const std::string&)> is_elsewhere = {};  ///< true for a module that is not taken from the host
+    std::map<std::string, std::string> named = {};  ///< of the modules, which came for one that a softdep names
     std::vector<HostModule> live = {};  ///< needed and live already: their softdeps count, too
 };
 

@@ -358,10 +358,12 @@ AppendedSignature split_signature(std::string_view bytes) {
                                          [&](const char& byte) { return &byte != &trailer[2] && byte != 0; });
     if (static_cast<unsigned char>(trailer[2]) != k_pkcs7) {
         parts.fault = fmt::format("its type is {}, expected PKCS#7", static_cast<unsigned char>(trailer[2]));
-    } else if (length == 0 || length > bytes.size()) {
-        parts.fault = "its length is more than the file";
     } else if (other_words) {
         parts.fault = "its trailer has values where PKCS#7 wants zeros";
+    } else if (length == 0) {
+        parts.fault = "its length is 0";
+    } else if (length > bytes.size()) {
+        parts.fault = "its length is more than the file";
     } else {
         parts.message = bytes.substr(bytes.size() - length);
         parts.content = bytes.substr(0, bytes.size() - length);

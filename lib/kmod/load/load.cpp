@@ -178,7 +178,7 @@ private:
                 base::escape(path), base::escape(firmware_target_)));
         for (const auto& path : firmware_instead(machine_.host, installed))
             report_.warnings.push_back(
-                fmt::format("firmware-shadowed: the kernel reads {}, which needs no decompression, instead of the "
+                fmt::format("firmware-shadowed: the kernel reads {}, a form that it looks for first, instead of the "
                             "image's file in {}",
                             base::escape(path), base::escape(firmware_target_)));
     }
@@ -436,7 +436,7 @@ private:
         for (const auto& name : checked_.order.soft_post) {
             if (live_module(machine_.host, name)) continue;
             Report wished;  // a wish is no reason to warn of what else is told of it
-            const auto fault = load_from_host(machine_, name, Action::dependency, wished);
+            const auto fault = load_from_host(machine_, name, Action::dependency, wished, checked_.config);
             if (fault) report_.warnings.push_back("soft-dependency-missing: " + *fault);
             std::copy_if(wished.warnings.begin(), wished.warnings.end(), std::back_inserter(report_.warnings),
                          [](const std::string& text) { return text.starts_with("soft-dependency-failed: "); });

@@ -462,6 +462,11 @@ HostLoad load_host_file(const Machine& machine, const ModprobeConfig& config, co
 
 std::optional<std::string> load_from_host(const Machine& machine, const std::string& name, Action action,
                                           Report& report) {
+    return load_from_host(machine, name, action, report, read_modprobe_config(machine.host));
+}
+
+std::optional<std::string> load_from_host(const Machine& machine, const std::string& name, Action action,
+                                          Report& report, ModprobeConfig config) {
     try {
         const std::string directory = host_module_directory(machine.host, node_facts(machine.host).kernel);
         auto need = find_host_module(directory, name);
@@ -471,9 +476,8 @@ std::optional<std::string> load_from_host(const Machine& machine, const std::str
                 return fmt::format("module {}, which module {} needs, has no file in the host's tree",
                                    base::escape(wanted), by);
         }
-        const ModprobeConfig config = read_modprobe_config(machine.host);
         std::set<std::string> optional;
-        add_soft_needs({machine.host, directory, config}, need->modules, optional);
+        add_soft_needs({machine.host, directory, config, {}, {{name, name}}}, need->modules, optional);
         for (const auto& module : need->modules) {
             if (live_module(machine.host, module.name)) continue;
             const Action shown = module.name == normalise_name(name) ? action : Action::dependency;

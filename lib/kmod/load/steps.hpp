@@ -94,6 +94,9 @@ struct HostLoad {
 /// unhealthy (17).
 [[nodiscard]] std::optional<std::string> load_from_host(const Machine& machine, const std::string& name, Action action,
                                                         Report& report);
+/// The same with a configuration that is read already.
+[[nodiscard]] std::optional<std::string> load_from_host(const Machine& machine, const std::string& name, Action action,
+                                                        Report& report, ModprobeConfig config);
 
 /// True if `name` is on the wish's list of in-tree modules that give way.
 [[nodiscard]] bool listed_for_removal(const LoadWish& wish, const std::string& name);

@@ -257,6 +257,17 @@ std::string Authenticator::tried() const {
     return refused() + more;
 }
 
+Caller Authenticator::caller() const noexcept {
+    if (next_ > candidates_.size()) {
+        return Caller::nobody;
+    }
+    return next_ == 0 ? Caller::not_asked : Caller::credential;
+}
+
+std::string Authenticator::refused_login() const {
+    return caller() == Caller::nobody && !candidates_.empty() ? refused() : std::string();
+}
+
 std::string Authenticator::refused() const {
     if (candidates_.empty()) {
         return "no credentials for " + reference_.registry;
@@ -316,7 +327,7 @@ bool Authenticator::answer(const net::Response& unauthorized, const Boundary& bo
             wider_.clear();
         } else {
             ++next_;
-            if (!credential->user.empty()) {
+            if (!credential->user.empty() || !credential->password.empty()) {
                 authorization_ = basic(*credential);
                 return true;
             }

@@ -56,6 +56,9 @@ void check_redirect(const net::Url& from, const net::Url& to, const Boundary& bo
 /// Sends a request, in the time that there is.
 using Send = std::function<net::Response(net::Request&, const net::BodySink&)>;
 
+/// Who a registry was asked as: nobody before it asked for a login, somebody, or nobody as no credential served.
+enum class Caller { not_asked, credential, nobody };
+
 /// Finds the Authorization header that the registry accepts, trying every matching credential once, then nobody.
 class Authenticator {
 public:
@@ -77,6 +80,9 @@ public:
     /// What the token server answered if it is none, "no credentials for HOST" or "N credentials for HOST were
     /// refused", and which program might know one: none is ever run.
     [[nodiscard]] std::string tried() const;
+    [[nodiscard]] Caller caller() const noexcept;
+    /// That credentials were refused and the registry is asked as nobody, "" otherwise.
+    [[nodiscard]] std::string refused_login() const;
     /// What of the credentials could not be read, "" if all could.
     [[nodiscard]] const std::string& skipped() const noexcept { return skipped_; }
 

@@ -104,7 +104,7 @@ void add_entry(const value::Member& member, const std::string& file, std::vector
         own.registry_token = token;
         result.push_back(std::move(own));
     }
-    if (!credential.user.empty() || !credential.identity_token.empty()) {
+    if (!credential.user.empty() || !credential.password.empty() || !credential.identity_token.empty()) {
         result.push_back(std::move(credential));
     }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <list>
 #include <type_traits>
 
@@ -78,6 +79,7 @@ public:
                     static_cast<void>(read_image_document(parser_, text.body, "manifest", "bad-manifest"));
                 }
             }
+            warn_of_login(session);
             return text;
         });
     }
@@ -113,6 +115,15 @@ private:
         Session session;
         bool given_up = false;
     };
+
+    /// An old login must not stay unnoticed where nobody needs one: registries serve fewer pulls without.
+    void warn_of_login(const Session& session) {
+        const std::string login = session.refused_login();
+        const std::string warning = "login-refused: " + login + ", the image is pulled without a login";
+        if (!login.empty() && std::find(warnings_.begin(), warnings_.end(), warning) == warnings_.end()) {
+            warnings_.push_back(warning);
+        }
+    }
 
     /// What is plainly no manifest is the doing of a proxy, and not a fault of the image.
     static void expect_plain(const net::Response& response, std::string_view body) {

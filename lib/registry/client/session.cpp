@@ -296,6 +296,19 @@ net::Response Session::follow(const net::Url& start, const Outgoing& outgoing, c
     }
 }
 
+std::string Session::denial_hint() const {
+    switch (authenticator_.caller()) {
+        case Caller::not_asked:
+            return "no login was asked for: check the image name, and whether the registry, or a proxy before it, "
+                   "admits this node's address";
+        case Caller::nobody:
+            return authenticator_.tried() + ": check the image name, then the pull secret or --authfile";
+        case Caller::credential: break;
+    }
+    return fmt::format("the credentials are known and may not {} this repository: ask for the permission to {}",
+                       access_ == Access::pull ? "pull" : "push to", access_ == Access::pull ? "pull" : "push");
+}
+
 /// `elsewhere`: the host that answered, if the registry had sent us there.
 Error Session::answer_error(net::Response response, const std::string& body, const std::string& path,
                             const std::string& elsewhere) {
@@ -335,9 +348,7 @@ Error Session::answer_error(net::Response response, const std::string& body, con
         if (status == 403) {
             return Error(Exit::no_permission, "registry-auth",
                          net::speaker(response, "the registry") + " denies access to " + reference_.name())
-                .hint(fmt::format(
-                    "the credentials are known and may not {} this repository: ask for the permission to {}",
-                    access_ == Access::pull ? "pull" : "push to", access_ == Access::pull ? "pull" : "push"));
+                .hint(denial_hint());
         }
         if (status == 404 && access_ == Access::push && path.find("://") != std::string::npos) {
             return Error(Exit::unavailable, "registry-error",
@@ -378,6 +389,9 @@ Error Session::answer_error(net::Response response, const std::string& body, con
     error.detail("image", reference_.to_string());
     if (error.code() == "registry-auth" && !authenticator_.skipped().empty()) {
         error.detail("skipped", authenticator_.skipped());
+    }
+    if (const std::string login = refused_login(); error.code() != "registry-auth" && !login.empty()) {
+        error.detail("login", login + ", the registry was asked without one");
     }
     if (!words.empty()) {
         error.detail("registry", words);

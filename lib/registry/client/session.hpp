@@ -63,6 +63,8 @@ public:
     [[nodiscard]] const net::RetryPolicy& policy() const noexcept { return policy_; }
     /// True if this registry has answered a question for a manifest: the image is there.
     [[nodiscard]] bool gave_manifest() const noexcept { return gave_manifest_; }
+    /// As Authenticator has it.
+    [[nodiscard]] std::string refused_login() const { return authenticator_.refused_login(); }
 
 private:
     [[nodiscard]] std::chrono::milliseconds remaining() const;
@@ -83,6 +85,8 @@ private:
     [[nodiscard]] Error timed_out() const;
     /// The same for the try that ended with `cut`.
     [[nodiscard]] Error timed_out(const Error& cut);
+    /// What to do about a 403.
+    [[nodiscard]] std::string denial_hint() const;
     [[nodiscard]] Error answer_error(net::Response response, const std::string& body, const std::string& path,
                                      const std::string& elsewhere);
 

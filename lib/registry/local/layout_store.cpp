@@ -62,6 +62,13 @@ Offer read_offer(FileSet& files, const PullRequest& request) {
     return offer;
 }
 
+Error no_such_place(std::size_t place, std::size_t entries, std::string_view file) {
+    return Error(Exit::not_found, "image-not-found",
+                 fmt::format("expected an image at place {} of {}, found {} (counted from 0)", place, file,
+                             entries == 1 ? "one entry" : fmt::format("{} entries", entries)))
+        .hint(k_elsewhere);
+}
+
 /// True if both are the name of one image: podman writes "docker.io/library/driver:v1" for what docker calls
 /// "driver:v1".
 bool is_same_name(const std::string& name, const std::string& wanted) {
@@ -159,10 +166,14 @@ private:
         if (reference.digest) {
             first_ = reference.digest;  // also one that only an index below mentions
         }
+        if (reference.place && *reference.place >= offer.descriptors.size()) {
+            throw no_such_place(*reference.place, offer.descriptors.size(), "index.json");
+        }
         const bool exact = std::find(offer.tags.begin(), offer.tags.end(), reference.tag) != offer.tags.end();
         for (std::size_t i = 0; i < offer.descriptors.size(); ++i) {
             const std::string& name = offer.tags[i];
-            const bool meant = reference.digest ? offer.descriptors[i].digest == *reference.digest
+            const bool meant = reference.place    ? i == *reference.place
+                               : reference.digest ? offer.descriptors[i].digest == *reference.digest
                                                 : reference.tag.empty() || name == reference.tag ||
                                                       is_whole_name(offer.names[i], reference.tag) ||
                                                       (!exact && is_tag(name, reference.tag));
@@ -191,8 +202,9 @@ private:
                         fmt::format("expected one image, found {} in the layout: {}", several_.size(),
                                     tags_of(offer, several_)))
                 .hint(reference.transport == Transport::oci
-                          ? "name one: oci:DIR:TAG or oci:DIR@sha256:..."
-                          : "name one: oci-archive:FILE:TAG or oci-archive:FILE@sha256:...");
+                          ? "name one: oci:DIR:TAG, oci:DIR@sha256:... or oci:DIR:@N by its place in index.json"
+                          : "name one: oci-archive:FILE:TAG, oci-archive:FILE@sha256:... or oci-archive:FILE:@N by "
+                            "its place in index.json");
         }
     }
 
@@ -290,16 +302,20 @@ SavedImage saved_image(FileSet& files, const LocalReference& reference, const Pu
         throw bad_layout(
             fmt::format("manifest.json: expected a list of images, found a {}", value::kind_name(root.kind())));
     }
+    if (reference.place && *reference.place >= root.items().size()) {
+        throw no_such_place(*reference.place, root.items().size(), "manifest.json");
+    }
     std::vector<SavedImage> matches;
     std::vector<std::string> known;
-    for (const value::Node& item : root.items()) {
+    for (std::size_t i = 0; i < root.items().size(); ++i) {
+        const value::Node& item = root.items()[i];
         image::expect_exact(item, {"Config", "RepoTags", "Layers"}, "manifest.json");
         SavedImage image{item.get_string({"Config"}), strings_of(item, "RepoTags"), strings_of(item, "Layers")};
         known.insert(known.end(), image.names.begin(), image.names.end());
         const bool named = std::any_of(image.names.begin(), image.names.end(), [&](const std::string& name) {
             return is_tag(name, reference.tag) || is_same_name(name, reference.tag);
         });
-        if (reference.tag.empty() || named) {
+        if (reference.place ? i == *reference.place : reference.tag.empty() || named) {
             matches.push_back(std::move(image));
         }
     }
@@ -313,7 +329,7 @@ SavedImage saved_image(FileSet& files, const LocalReference& reference, const Pu
     if (matches.size() > 1) {
         throw Error(Exit::data, "ambiguous-image",
                     fmt::format("expected one image, found {} in the archive: {}", matches.size(), shown))
-            .hint("name one: docker-archive:FILE:NAME:TAG");
+            .hint("name one: docker-archive:FILE:NAME:TAG, or docker-archive:FILE:@N by its place in manifest.json");
     }
     return std::move(matches.front());
 }

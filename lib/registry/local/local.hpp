@@ -29,6 +29,7 @@ struct LocalReference {
     Transport transport = Transport::oci;
     std::string path;
     std::string tag;                      ///< "" takes the only image there is
+    std::optional<std::size_t> place;     ///< ":@N": which entry of index.json or manifest.json, from 0 on
     std::optional<image::Digest> digest;  ///< "@sha256:…" behind it
 };
 

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include "base/error.hpp"
+#include "base/number.hpp"
 #include "base/text.hpp"
 #include "registry/local/local.hpp"
 
@@ -58,6 +59,17 @@ std::optional<LocalReference> parse_local_reference(std::string_view text) {
                 result.tag = std::string(rest.substr(colon + 1));
                 if (result.tag.empty()) {
                     throw bad("expected a tag behind the colon");
+                }
+                if (result.tag.front() == '@') {  // as skopeo writes it
+                    result.place = base::parse_number<std::size_t>(result.tag.substr(1));
+                    if (!result.place) {
+                        throw bad(fmt::format("expected the place of an image, :@0 or more, found \":{}\"",
+                                              base::escape(result.tag)));
+                    }
+                    if (result.digest) {
+                        throw bad("expected the place of an image or its digest, found both");
+                    }
+                    result.tag.clear();
                 }
                 rest = rest.substr(0, colon);
             }

@@ -133,6 +133,10 @@ TEST_CASE("the end of a file is enough to say what is wrong with its signature")
         words[11] = static_cast<char>(length);
         return words;
     };
+    const auto odd = [](std::string words) {
+        words[6] = '\1';
+        return words;
+    };
     const struct {
         std::string end, part, fault;
     } cases[] = {
@@ -140,7 +144,9 @@ TEST_CASE("the end of a file is enough to say what is wrong with its signature")
         {marker, "x" + marker, "it is cut off"},
         {"abcde" + trailer(2, 5) + marker, "abcde" + trailer(2, 5) + marker, "it is no PKCS#7 message"},
         {trailer(2, 200) + marker, trailer(2, 200) + marker, "its length is more than the file"},
-        {trailer(2, 0) + marker, trailer(2, 0) + marker, "its length is more than the file"},
+        {trailer(2, 0) + marker, trailer(2, 0) + marker, "its length is 0"},
+        {"abcde" + odd(trailer(2, 5)) + marker, odd(trailer(2, 5)) + marker,
+         "its trailer has values where PKCS#7 wants zeros"},
         {trailer(1, 1) + marker, trailer(1, 1) + marker, "its type is 1, expected PKCS#7"},
     };
     for (const auto& c : cases) {

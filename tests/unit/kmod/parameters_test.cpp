@@ -189,6 +189,12 @@ TEST_CASE("a typing error is answered with the nearest name") {
     REQUIRE(findings.size() == 1);
     CHECK(findings.front().hint == "did you mean answer?");
     CHECK(findings.front().exit == Exit::checks_failed);
+    findings.clear();
+    const kmod::ModuleFile module = module_with_parameters();
+    kmod::check_parameters(module, {module.name + ".answer=1"}, findings);
+    REQUIRE(findings.size() == 1);
+    CHECK(findings.front().hint ==
+          "did you mean answer? MODULE.PARAMETER is the form of the kernel command line");
 }
 
 TEST_CASE("the text for the kernel quotes blanks") {

@@ -2,7 +2,9 @@
 // Servers that are not what they are taken for: no token server, and TLS that is too old.
 #include <doctest/doctest.h>
 
+#include "base/text.hpp"
 #include "registry/client/auth.hpp"
+#include "registry/client/credentials.hpp"
 #include "unit/registry/pull_fixture.hpp"
 
 using namespace kmm;
@@ -200,6 +202,58 @@ TEST_CASE("a token server that refuses the way of asking costs that credential, 
         const Outcome none = with_token_answers({refusal});
         CHECK(none.code() == "registry-auth");
         CHECK_MESSAGE(none.message().find("2 credentials for") != std::string::npos, none.message());
+    }
+}
+
+TEST_CASE("a login that is a password alone, without a user") {
+    FakeRegistry registry;
+    registry.add_image("v1", {any_layer()});
+    const std::string coded = base::to_base64(":secret-p");
+    registry.intercept = [&](const FakeRequest& request) -> std::optional<FakeReply> {
+        if (request.header("authorization") == "Basic " + coded) {
+            return std::nullopt;
+        }
+        FakeReply reply;
+        reply.status = 401;
+        reply.headers.emplace_back("WWW-Authenticate", "Basic realm=\"r\"");
+        return reply;
+    };
+    const Outcome outcome = pull_from(registry, [&](auto& request) {
+        request.credentials = registry::parse_credentials(
+            R"({"auths":{")" + registry.host() + R"(":{"auth":")" + coded + "\"}}}", "f");
+    });
+    CHECK_MESSAGE(!outcome.error, outcome.message());
+}
+
+TEST_CASE("a registry that denies access says for whom it did") {
+    const std::string after = "check the image name, then the pull secret or --authfile";
+    for (const auto& [token_status, logins, hint] : std::vector<std::tuple<int, int, std::string>>{
+             {200, 1, "the credentials are known and may not pull this repository: ask for the permission to pull"},
+             {401, 1, "the credentials for HOST were refused: " + after},
+             {401, 0, "no credentials for HOST: " + after}}) {
+        FakeRegistry registry;
+        registry.add_image("v1", {any_layer()});
+        registry.intercept = [&, status = token_status](const FakeRequest& request) -> std::optional<FakeReply> {
+            FakeReply reply;
+            if (request.target.starts_with("/token")) {
+                reply.status = request.header("authorization").empty() ? 200 : status;
+                reply.body = R"({"token":"T1"})";
+                return reply;
+            }
+            reply.status = request.header("authorization") == "Bearer T1" ? 403 : 401;
+            reply.headers.emplace_back("WWW-Authenticate", "Bearer realm=\"http://" + registry.host() + "/token\"");
+            return reply;
+        };
+        const Outcome outcome = pull_from(registry, [&, count = logins](auto& request) {
+            registry::Credential credential;
+            credential.key = registry.host();
+            credential.user = "one";
+            request.credentials.assign(static_cast<std::size_t>(count), credential);
+        });
+        REQUIRE(outcome.code() == "registry-auth");
+        std::string expected = hint;
+        if (const auto at = expected.find("HOST"); at != std::string::npos) expected.replace(at, 4, registry.host());
+        CHECK(outcome.error->hint() == expected);
     }
 }
 

@@ -322,6 +322,33 @@ TEST_CASE("a manifest.json of docker save that is none") {
           "manifest.json: expected the member Layers, found \"layers\"");
 }
 
+TEST_CASE("an image by its place in a layout or archive, as skopeo names those without a name") {
+    const sys::TempDir top("kmm-test-");
+    Layout layout;
+    layout.add_image({one_module("one")}, "");
+    const std::string second = layout.add_image({one_module("two")}, "");
+    layout.write(top.path() + "/l");
+    put_file(top.path() + "/l.tar", layout.tar());
+    for (const std::string& place : {"oci:" + top.path() + "/l:", "oci-archive:" + top.path() + "/l.tar:"}) {
+        CAPTURE(place);
+        CHECK(pull_local(place + "@0").files.at(k_modules + "/a.ko") == "one");
+        const Outcome outcome = pull_local(place + "@1");
+        REQUIRE_MESSAGE(!outcome.error, outcome.message());
+        CHECK(outcome.result.digest == second);
+        CHECK(outcome.files.at(k_modules + "/a.ko") == "two");
+        const Outcome absent = pull_local(place + "@2");
+        CHECK(absent.code() == "image-not-found");
+        CHECK(absent.message() == "expected an image at place 2 of index.json, found 2 entries (counted from 0)");
+        for (const char* bad : {"@", "@-1", "@x", "@1x"}) CHECK(pull_local(place + bad).code() == "bad-reference");
+        CHECK(pull_local(place + "@0@" + second).code() == "bad-reference");
+    }
+    put_file(top.path() + "/saved.tar", docker_archive({one_module("saved")}, "a:1", true));
+    const std::string saved = "docker-archive:" + top.path() + "/saved.tar:";
+    CHECK(pull_local(saved + "@0").files.at(k_modules + "/a.ko") == "saved");
+    CHECK(pull_local(saved + "@1").message() ==
+          "expected an image at place 1 of manifest.json, found one entry (counted from 0)");
+}
+
 TEST_CASE("links in a layout are not followed") {
     const sys::TempDir top("kmm-test-");
     Layout layout;

@@ -160,6 +160,29 @@ TEST_CASE("every fault of a requirement") {
     CHECK(fault_of(R"({"type": "sigstoreSigned", "keyData": ")" + base::to_base64(k_ec_key) + R"("})").empty());
 }
 
+TEST_CASE("a requirement that cannot be checked here is read as strictly as podman reads it") {
+    const auto said = [](const std::string& members) { return fault_of(R"({"type": "sigstoreSigned", )" + members + "}"); };
+    const std::string log = R"(, "rekorPublicKeyPath": "r")";
+    CHECK(said(R"("fulcio": {"caPath": "a", "oidcIssuer": "i", "subjectEmail": "e"})" + log).empty());
+    CHECK(said(R"("pki": {"caRootsPath": "a", "subjectHostname": "h", "caIntermediatesPath": "b"})").empty());
+    CHECK(said(R"("fulcio": {"caPath": "a", "oidcIssuer": "i", "subjectEmail": "e"})").find("beside fulcio") !=
+          std::string::npos);
+    CHECK(said(R"("pki": {"caRootsPath": "a", "subjectEmail": "e"})" + log).find("beside pki") != std::string::npos);
+    for (const std::string wrong : {
+             R"("fulcio": {"caPath": "a", "oidcIssuer": "i", "subjectEmal": "e"})",
+             R"("fulcio": {"caPath": "a", "oidcIssuer": "i"})",
+             R"("fulcio": {"oidcIssuer": "i", "subjectEmail": "e"})",
+             R"("fulcio": {"caPath": "a", "caData": "YQ==", "oidcIssuer": "i", "subjectEmail": "e"})",
+             R"("fulcio": {"caPath": "a", "oidcIssuer": "", "subjectEmail": "e"})"}) {
+        CHECK_MESSAGE(!said(wrong + log).empty(), wrong);
+    }
+    for (const std::string wrong : {R"("pki": {"caRootsPath": "a"})", R"("pki": {"subjectEmail": "e"})",
+                                    R"("pki": {"caRootsPath": "a", "subjectEmail": "e", "oidcIssuer": "i"})"}) {
+        CHECK_MESSAGE(!said(wrong).empty(), wrong);
+    }
+    CHECK(fault_of(R"({"type": "signedBy", "keyType": "X509Certificates", "keyPath": "a"})").empty());
+}
+
 TEST_CASE("keys are public ones, of kinds and lengths that can be trusted") {
     const auto said = [](const std::string& text) {
         try {

@@ -135,6 +135,32 @@ void run_depmod(const kubeadm::Place& place, WeakKernel& one, cli::Context& cont
     one.depmod = "run";
 }
 
+/// Of two files of one name depmod chooses by the search and override lines of depmod.d: a link that it passes over has
+/// no effect.
+void note_passed_over(const kubeadm::Place& place, WeakKernel& one, cli::Context& context) {
+    const auto module_of = [](std::string_view path) {
+        const auto file = path.substr(path.rfind('/') + 1);  // npos + 1 is 0
+        return kmod::normalise_name(file.substr(0, file.find(".ko")));
+    };
+    const auto text = place.read_if_there(fmt::format("/lib/modules/{}/modules.dep", one.release)).value_or("");
+    std::map<std::string, std::string> chosen;
+    for (const auto line : base::split(text, '\n')) {
+        const auto path = line.substr(0, line.find(':'));
+        if (!path.empty()) chosen.emplace(module_of(path), path);
+    }
+    for (auto& row : one.rows) {
+        if (row.action != "add" && row.action != "replace" && row.action != "keep") continue;
+        const auto it = chosen.find(module_of(row.subpath));
+        if (it == chosen.end() || it->second == "weak-updates/" + row.subpath) continue;
+        row.code = "not-chosen";
+        row.reason = fmt::format("depmod has chosen {}, so modprobe loads that one", it->second);
+        context.console.err(fmt::format("warning: kernel {}: depmod has chosen {}, not weak-updates/{}\n"
+                                        "  hint:    name weak-updates before built-in in a search line of "
+                                        "/etc/depmod.d, then run depmod {}\n",
+                                        one.release, base::escape(it->second), base::escape(row.subpath), one.release));
+    }
+}
+
 /// Whether modules.dep of the kernel has links that are gone: modprobe of such a module fails.
 bool names_absent_links(const kubeadm::Place& place, const std::string& release) {
     const auto own = fmt::format("/lib/modules/{}/", release);
@@ -249,6 +275,7 @@ Exit run_weak_updates(const cli::Args& args, cli::Context& context) {
                     return row.changes() || row.action == "keep";
                 });
             if (is_depmod_due) run_depmod(place, one, context);
+            if (one.depmod == "run") note_passed_over(place, one, context);
         }
     print_weak(kernels, is_applied, context);
     return Exit::ok;
