@@ -173,11 +173,12 @@ Error unknown_option(const Program& program, const Verb* verb, const std::string
     return std::move(error).hint(fmt::format("{}{} --help lists the options", program.name, subject));
 }
 
-/// An empty variable of a script is no file at all, and not any node.
+/// An empty variable of a script is no file at all, and not any node, run or version.
 void require_not_empty(const Positional& positional, const std::string& text) {
     static constexpr std::array k_never_empty{std::string_view("CHART"), std::string_view("CONFIG"),
                                               std::string_view("FILE"), std::string_view("NODE"),
-                                              std::string_view("NODE|STAGE")};
+                                              std::string_view("NODE|STAGE"), std::string_view("RUN"),
+                                              std::string_view("VERSION")};
     if (!text.empty() ||
         std::find(k_never_empty.begin(), k_never_empty.end(), positional.name) == k_never_empty.end()) {
         return;

@@ -14,6 +14,7 @@
 #include "base/text.hpp"
 #include "plan/decide/policy.hpp"
 #include "plan/kmm/eligible.hpp"
+#include "plan/kmm/hub_module.hpp"
 #include "plan/kmm/image_name.hpp"
 #include "plan/kmm/resolve.hpp"
 #include "render/parts.hpp"
@@ -64,7 +65,11 @@ class HubModule {
 public:
     HubModule(const api::ManagedClusterModule& hub, const std::vector<std::string>& missing_images,
               Diagnostics& findings)
-        : hub_(hub), module_(named(hub)), resolver_(module_), missing_images_(missing_images), findings_(findings) {}
+        : hub_(hub),
+          module_(plan::module_of(hub)),
+          resolver_(module_),
+          missing_images_(missing_images),
+          findings_(findings) {}
 
     void add_bundles(const std::vector<HubCluster>& clusters, std::vector<HubBundle>& bundles) {
         if (hub_.meta.deleting) {
@@ -84,13 +89,6 @@ public:
     }
 
 private:
-    static api::Module named(const api::ManagedClusterModule& hub) {
-        api::Module module = hub.module;
-        module.meta.name = hub.meta.name;
-        module.meta.namespace_ = hub.spoke_namespace;
-        return module;
-    }
-
     void warn(std::string_view field, const char* code, const std::string& message, std::string hint) {
         Diagnostic diagnostic;
         diagnostic.severity = Severity::warning;

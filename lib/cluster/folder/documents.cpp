@@ -20,6 +20,7 @@
 #include "base/text.hpp"
 #include "cluster/folder/directory_store.hpp"
 #include "cluster/folder/foreign_text.hpp"
+#include "cluster/folder/gitops.hpp"
 #include "cluster/folder/kustomize.hpp"
 #include "cluster/folder/text_source.hpp"
 #include "sys/two_threads.hpp"
@@ -141,6 +142,31 @@ std::optional<std::string> chart_of(const std::set<std::string>& charts, std::st
     return std::nullopt;
 }
 
+/// The directories of references of kube-compare among files: what lies below them are templates that objects of a
+/// cluster are compared with. Source: openshift/kube-compare pkg/compare/referenceV2.go.
+std::set<std::string> references_among(const std::vector<std::string>& files) {
+    constexpr std::size_t k_size_max = std::size_t{1} << 20U;
+    std::set<std::string> references;
+    for (const auto& file : files) {
+        if (file.substr(file.rfind('/') + 1) != "metadata.yaml") { continue; }
+        try {
+            TextSource source(file);
+            const auto text = source.size().value_or(k_size_max) < k_size_max ? source.whole() : std::nullopt;
+            Diagnostics faults;
+            const auto documents = value::read_any(text.value_or(""), file, faults);
+            const auto* parts = documents.size() == 1 ? documents.front().root.find("parts") : nullptr;
+            const bool is_reference =
+                parts != nullptr && !parts->items().empty() &&
+                std::all_of(parts->items().begin(), parts->items().end(),
+                            [](const value::Node& part) { return part.find("components") != nullptr; });
+            if (is_reference) { references.emplace(directory_part(file)); }
+        } catch (const Error&) {
+            // It is told when the file is read.
+        }
+    }
+    return references;
+}
+
 class DocumentReader {
 public:
     DocumentReader(DocumentTarget& target, Diagnostics& diagnostics,
@@ -181,21 +207,47 @@ private:
         }
         const std::size_t prefix = name.ends_with('/') ? name.size() : name.size() + 1;
         charts_ = charts_among(found);
+        references_ = references_among(found);
         kustomizations_ = Kustomizations::among(found);
+        gitops_ = GitOpsPaths::among(name, found);
         left_out_.clear();
         parts_.clear();
         changing_.clear();
         const auto ignored = [&](std::string_view file) {
             return is_ignored_ && is_ignored_(file.substr(std::min(prefix, file.size())));
         };
+        std::vector<std::string> compared;
         for (const auto& file : found) {
-            if (!ignored(file)) { read_found(file); }
+            if (ignored(file)) { continue; }
+            if (is_compared(file)) {
+                compared.push_back(file);
+            } else {
+                read_found(file);
+            }
         }
         for (auto& object : kustomizations_.generated_objects()) {
-            if (!ignored(object.document.file)) { generated_.push_back(std::move(object)); }
+            if (ignored(object.document.file)) { continue; }
+            auto& metadata = *object.document.root.find("metadata");
+            if (metadata.get_string({"namespace"}).empty()) {
+                metadata.set("namespace",
+                             gitops_.namespace_of(kustomizations_.directories_of(object.document.file)));
+            }
+            generated_.push_back(std::move(object));
         }
         for (const auto& [chart, files] : left_out_) { note_left_out(chart, files); }
+        if (!compared.empty()) {
+            report(diagnostics_, Severity::note, "unknown-kind", Exit::data, compared.front(),
+                   fmt::format("{} of a reference for kubectl cluster-compare {} not read",
+                               compared.size() == 1 ? "1 file" : fmt::format("{} files", compared.size()),
+                               compared.size() == 1 ? "was" : "were"));
+        }
         note_kustomizations();
+    }
+
+    [[nodiscard]] bool is_compared(const std::string& file) const {
+        return std::any_of(references_.begin(), references_.end(), [&](const std::string& directory) {
+            return file.size() > directory.size() && file.starts_with(directory) && file[directory.size()] == '/';
+        });
     }
 
     void read_found(const std::string& file) {
@@ -204,7 +256,8 @@ private:
             return;
         }
         const std::size_t before = diagnostics_.size();
-        target_.set_namespace(kustomizations_.namespace_of(file));
+        const std::string given = kustomizations_.namespace_of(file);
+        target_.set_namespace(given.empty() ? gitops_.namespace_of(kustomizations_.directories_of(file)) : given);
         read_text(file, Empty::fine);
         target_.set_namespace("");
         leave_out_unreadable(file, before);
@@ -383,8 +436,10 @@ private:
     std::vector<std::string> files_;
     std::set<std::string> seen_;
     std::set<std::string> charts_;                             ///< of the directory that is being read
+    std::set<std::string> references_;                          ///< of kube-compare, of the directory
     std::map<std::string, std::vector<std::string>> left_out_;  ///< of its files; key: the chart's directory, or ""
     Kustomizations kustomizations_;                             ///< of the directory
+    GitOpsPaths gitops_;                                        ///< of the directory
     std::vector<std::string> parts_;                            ///< of its files: what they use and no object is in
     std::vector<GeneratedObject> generated_;                    ///< by kustomizations of all directories
     std::set<std::string> changing_;                            ///< those of them that change objects of KMM

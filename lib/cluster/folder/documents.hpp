@@ -42,9 +42,10 @@ std::vector<std::string> read_documents(const std::vector<std::string>& names, D
 /// the codes of the readers and decoders and file-not-found (exit 66), unreadable-file, no-documents (a directory
 /// without any document file: a warning; standard input or a named file without a byte). Call api::finish afterwards.
 /// Returns the files that were read, in order. Objects that say no namespace are in that of a kustomization in the
-/// directory that has their file as a resource, else in `given_namespace`; with "" that is a fault. Patches of a
-/// kustomization are left out; one that changes objects of KMM is reported as "kustomize-not-built". Files of a
-/// directory for whose path below it `is_ignored` is true are left out.
+/// directory that has their file as a resource, else in that of an object of Argo CD or Flux in it that applies their
+/// path, else in `given_namespace`; with "" that is a fault. Patches of a kustomization are left out; one that changes
+/// objects of KMM is reported as "kustomize-not-built". Files of a directory for whose path below it `is_ignored` is
+/// true are left out.
 std::vector<std::string> read_documents(const std::vector<std::string>& names, api::Objects& objects,
                                         Diagnostics& diagnostics, const std::string& given_namespace = {},
                                         const std::function<bool(std::string_view path)>& is_ignored = {});

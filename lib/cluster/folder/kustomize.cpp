@@ -192,6 +192,12 @@ std::string Kustomizations::namespace_of(const std::string& file) const {
     return "";
 }
 
+std::vector<std::string> Kustomizations::directories_of(const std::string& file) const {
+    std::vector<std::string> directories{directory_of(file)};
+    for (const auto* user : users_of(file)) { directories.push_back(user->directory); }
+    return directories;
+}
+
 std::vector<std::string> Kustomizations::changing(const std::string& file, std::string_view text) const {
     std::vector<std::string> files;
     if (all_.empty()) { return files; }

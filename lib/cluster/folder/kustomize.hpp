@@ -33,6 +33,8 @@ public:
     [[nodiscard]] bool is_part(const std::string& file) const;
     /// Which namespace objects of a file get that say none; "" if no kustomization says one.
     [[nodiscard]] std::string namespace_of(const std::string& file) const;
+    /// The directory of a file, and those of the kustomizations that it is a resource of, nearest first.
+    [[nodiscard]] std::vector<std::string> directories_of(const std::string& file) const;
     /// The kustomizations that change objects of a file, which begins with `text`, in more than namespace_of says:
     /// sorted. kustomize puts its namespace in place of any other.
     [[nodiscard]] std::vector<std::string> changing(const std::string& file, std::string_view text) const;

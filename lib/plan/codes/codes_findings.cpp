@@ -188,6 +188,10 @@ constexpr std::array k_finding_texts{
              "versions may have others.",
              "correct what the message names; kmm-plan render device-plugin (or dra) gives the DaemonSet, and kubectl "
              "apply --dry-run=server -f - asks a server"},
+    CodeText{"pull-pod-taints", "finding", "no node takes the Pods that look whether images exist",
+             "KMM v2.4 to v2.6 makes them without the Module's tolerations. Where every Node has a taint with "
+             "NoSchedule or NoExecute they stay Pending: the image counts as not looked at, and no worker Pod is made.",
+             "leave one node without such a taint, or use a later KMM"},
     CodeText{"literal-impossible", "finding", "a literal that no kernel version can be equal to",
              "A literal is compared byte by byte: patterns, blanks and "
              "versions with fewer than three parts match nothing.",

@@ -29,6 +29,10 @@ constexpr std::array k_render_texts{
              "KMM's hub writes mappings of a kernel, an image and in-tree modules "
              "alone; an empty list, or registryTLS, is lost on the way.",
              "set it in the container"},
+    CodeText{"hub-image-differs", "finding", "hub and clusters read different images of one ManagedClusterModule",
+             "KMM's hub looks for, builds and signs the image with its operator's namespace as MOD_NAMESPACE, and "
+             "sends the clusters the image with spokeNamespace. They agree only where both have one name.",
+             "write the namespace itself into the image"},
     CodeText{"hub-labels-unknown", "finding", "nobody says which labels a cluster has",
              "A context without a ManagedCluster of its name is taken as selected, "
              "since it was named on the command line.",

@@ -2,7 +2,6 @@
 #include "plan/fleet/survey.hpp"
 
 #include <algorithm>
-#include <iterator>
 #include <map>
 #include <set>
 #include <utility>
@@ -10,7 +9,6 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
-#include "plan/kmm/eligible.hpp"
 #include "plan/kmm/template.hpp"
 
 namespace kmm::plan {
@@ -50,22 +48,15 @@ std::vector<Pool> pools_of(const api::Objects& objects, const api::Module& modul
 
 }  // namespace
 
-std::vector<api::Taint> lasting_taints(const std::vector<api::Taint>& taints) {
-    std::vector<api::Taint> result;
-    std::copy_if(taints.begin(), taints.end(), std::back_inserter(result),
-                 [](const api::Taint& taint) { return !taint.key.starts_with("node.kubernetes.io/"); });
-    return result;
-}
-
 std::vector<Surveyed> survey(const api::Objects& objects, const std::vector<std::string>& kernels) {
     std::vector<std::string> distinct;
     for (const auto& kernel : kernels) {
-        const std::string meant = kernel_in_name(kernel);
-        if (!meant.empty() || !is_kernel_name(kernel) || !template_variables(kernel, "", ""))
+        require_kernel_name(kernel);
+        if (!template_variables(kernel, "", ""))
             throw Error(Exit::usage, "bad-kernel",
-                        fmt::format("'{}' is no kernel version: expected {} as in 6.1.0-56-amd64",
-                                    base::escape(kernel), meant.empty() ? "at least three parts" : "a number first"))
-                .hint(meant.empty() ? "name it as uname -r prints it" : fmt::format("did you mean {}?", meant));
+                        fmt::format("\"{}\" is no kernel version: expected at least three parts as in 6.1.0-56-amd64",
+                                    base::escape(kernel)))
+                .hint("name it as uname -r prints it");
         if (std::find(distinct.begin(), distinct.end(), kernel) == distinct.end()) distinct.push_back(kernel);
     }
     std::map<const api::Module*, std::vector<Pool>> pools;

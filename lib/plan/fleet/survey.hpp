@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "api/types.hpp"
+#include "plan/kmm/eligible.hpp"
 #include "plan/kmm/resolve.hpp"
 
 namespace kmm::plan {
@@ -26,9 +27,6 @@ struct Surveyed {
     Resolution resolution;
     std::vector<Pool> pools;  ///< sorted by kernel, then architecture; empty if no node is selected
 };
-
-/// Those that stay: what Kubernetes itself puts on a node, as for a cordon, is gone when the node is back.
-[[nodiscard]] std::vector<api::Taint> lasting_taints(const std::vector<api::Taint>& taints);
 
 /// Every kernel of `kernels` (in that order, doubles once) for every Module with a loader that is not being deleted,
 /// sorted as the objects are. Errors: usage "bad-kernel" for a kernel version without three parts between '.', ',' and

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Selector, taints and tolerations. Source: Kubernetes' component-helpers corev1; facts: KMM 4.1.
 #include <algorithm>
+#include <iterator>
 
 #include "plan/kmm/eligible.hpp"
 
@@ -38,6 +39,13 @@ bool tolerates(const std::vector<api::Toleration>& tolerations, const std::vecto
         return false;
     }
     return true;
+}
+
+std::vector<api::Taint> lasting_taints(const std::vector<api::Taint>& taints) {
+    std::vector<api::Taint> result;
+    std::copy_if(taints.begin(), taints.end(), std::back_inserter(result),
+                 [](const api::Taint& taint) { return !taint.key.starts_with("node.kubernetes.io/"); });
+    return result;
 }
 
 std::vector<api::Toleration> loader_tolerations(const api::Module& module) {

@@ -13,6 +13,8 @@ namespace kmm::plan {
 /// given, receives the first taint that is not.
 [[nodiscard]] bool tolerates(const std::vector<api::Toleration>& tolerations, const std::vector<api::Taint>& taints,
                              api::Taint* blocking = nullptr);
+/// Those that stay: what Kubernetes itself puts on a node, as for a cordon, is gone when the node is back.
+[[nodiscard]] std::vector<api::Taint> lasting_taints(const std::vector<api::Taint>& taints);
 /// The Module's tolerations followed by KMM's three internal ones.
 [[nodiscard]] std::vector<api::Toleration> loader_tolerations(const api::Module& module);
 /// Equality on every pair of the selector.

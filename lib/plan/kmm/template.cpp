@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <array>
 
+#include <fmt/format.h>
+
 #include "base/text.hpp"
 
 namespace kmm::plan {
@@ -161,6 +163,22 @@ std::string kernel_in_name(std::string_view text) {
         }
     }
     return "";
+}
+
+void require_kernel_name(const std::string& kernel) {
+    const auto pieces = base::split(kernel, ',');
+    const auto is_kernel = [](std::string_view piece) { return template_variables(piece, "", "").has_value(); };
+    if (pieces.size() > 1 && std::all_of(pieces.begin(), pieces.end(), is_kernel)) {
+        throw Error(Exit::usage, "bad-kernel",
+                    fmt::format("\"{}\" is a list, expected one kernel version", base::escape(kernel)))
+            .hint("where several can be named, give --kernel once for each");
+    }
+    // A regexp that anchors nothing would match the name of a package, and the kernel would seem to be ready.
+    if (is_kernel_name(kernel) && begins_with_number(kernel)) { return; }
+    const std::string meant = kernel_in_name(kernel);
+    throw Error(Exit::usage, "bad-kernel",
+                fmt::format("\"{}\" is no kernel version, expected one such as 6.1.0-56-amd64", base::escape(kernel)))
+        .hint(meant.empty() ? "name it as uname -r prints it" : fmt::format("did you mean {}?", meant));
 }
 
 std::optional<Variables> template_variables(std::string_view kernel, std::string_view name, std::string_view ns) {

@@ -35,6 +35,10 @@ using Variables = std::map<std::string, std::string, std::less<>>;
 /// there is none, or if the text begins with a number.
 [[nodiscard]] std::string kernel_in_name(std::string_view text);
 
+/// Refuses what uname -r cannot print, and what does not begin with a number, as options name kernels. Errors: usage
+/// "bad-kernel".
+void require_kernel_name(const std::string& kernel);
+
 /// KERNEL_FULL_VERSION, KERNEL_VERSION, KERNEL_XYZ, KERNEL_X, KERNEL_Y and KERNEL_Z of the normalised kernel, and
 /// MOD_NAME and MOD_NAMESPACE. nullopt if the kernel has fewer than three pieces between '.', ',' and '-'.
 [[nodiscard]] std::optional<Variables> template_variables(std::string_view kernel, std::string_view name,

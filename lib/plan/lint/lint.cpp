@@ -13,6 +13,7 @@
 #include "image/reference.hpp"
 #include "plan/decide/order.hpp"
 #include "plan/decide/policy.hpp"
+#include "plan/kmm/hub_module.hpp"
 #include "plan/kmm/image_name.hpp"
 #include "plan/kmm/merge.hpp"
 #include "plan/kmm/regexp.hpp"
@@ -400,7 +401,8 @@ Diagnostics lint(const api::Objects& objects) {
     }
     for (const auto& object : objects.managed_cluster_modules) {
         if (object.module.module_loader) {
-            Linter(object.module, fmt::format("ManagedClusterModule {}", object.meta.name), diagnostics).run();
+            const api::Module module = module_of(object);
+            Linter(module, fmt::format("ManagedClusterModule {}", object.meta.name), diagnostics).run();
         }
     }
     check_pod_security(objects, diagnostics);
@@ -408,6 +410,7 @@ Diagnostics lint(const api::Objects& objects) {
     check_selectors(objects, diagnostics);
     check_shared_images(objects, diagnostics);
     check_builds(objects, diagnostics);
+    check_hub_images(objects, diagnostics);
     check_needs(objects.modules, diagnostics);
     return diagnostics;
 }

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "plan/decide/verdict.hpp"
+#include "plan/kmm/release.hpp"
 
 namespace kmm::plan {
 
@@ -22,11 +23,18 @@ namespace kmm::plan {
 void lint_module(const api::Module& module, Diagnostics& diagnostics);
 
 /// lint_module for all Modules and ManagedClusterModules, check_policy and check_needs for all Modules,
-/// check_pod_security, check_loaded_known, check_selectors, check_shared_images, check_builds.
+/// check_pod_security, check_loaded_known, check_selectors, check_shared_images, check_builds, check_hub_images.
 [[nodiscard]] Diagnostics lint(const api::Objects& objects);
 
 /// pod-security: a Namespace that was read refuses the Pods that KMM makes for its Modules.
 void check_pod_security(const api::Objects& objects, Diagnostics& diagnostics);
+
+/// pull-pod-taints: every Node has a taint that stays, and the release gives the Pods that look for images no
+/// tolerations. Without a release as for those up to the last known one. Source: KMM imagepuller.go of v2.4.0 to
+/// v2.6.0. O(Nodes).
+void check_pull_pods(const api::Objects& objects, const std::optional<Release>& release, Diagnostics& diagnostics);
+/// Whether the release, or that of a cluster whose release nobody says, makes such Pods.
+[[nodiscard]] bool pulls_without_tolerations(const std::optional<Release>& release);
 
 /// configs-missing: Nodes whose labels say that a Module is loaded, without a NodeModulesConfig that says of which
 /// build. `objects` as finish leaves them. O(Nodes * log + labels).
@@ -44,6 +52,10 @@ void check_shared_images(const api::Objects& objects, Diagnostics& diagnostics);
 /// image-shared: one image that two Modules build or sign, each in its own way. Without Nodes, Modules whose mappings
 /// have the same matcher. O(Modules * (nodes + kernels * mappings)).
 void check_builds(const api::Objects& objects, Diagnostics& diagnostics);
+
+/// hub-image-differs: images of ManagedClusterModules for which the hub and the clusters read different names. The hub
+/// expands them in the namespace of its operator. Source: KMM cluster.go and manifestwork.go.
+void check_hub_images(const api::Objects& objects, Diagnostics& diagnostics);
 
 /// label-unknown: labels of Nodes that look like KMM's and are none, or that name no Module that was read. O(labels of
 /// all Nodes).

@@ -6,12 +6,15 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "base/printable.hpp"
 #include "plan/kmm/eligible.hpp"
 #include "plan/kmm/resolve.hpp"
+#include "plan/kmm/template.hpp"
 #include "plan/lint/lint.hpp"
 
 namespace kmm::plan {
@@ -28,6 +31,14 @@ struct Making {
 
 /// The kernels for which mappings are compared where there are no Nodes: mappings with one matcher take the same ones.
 constexpr std::string_view k_some_kernel = "6.1.0-some.x86_64";
+
+/// The text of the image of the mapping at `index`, and the field that has it.
+std::pair<const std::string*, std::string> image_text(const api::ModuleLoaderContainer& container, std::size_t index) {
+    const std::string& own = container.kernel_mappings[index].container_image;
+    const std::string path = "spec.moduleLoader.container.";
+    return own.empty() ? std::pair{&container.container_image, path + "containerImage"}
+                       : std::pair{&own, fmt::format("{}kernelMappings[{}].containerImage", path, index)};
+}
 
 class Makings {
 public:
@@ -67,11 +78,8 @@ private:
                                       other.module->full_name(), image, first.build ? "built" : "signed",
                                       first.module->full_name(), *what);
         finding.hint = "give each Module an image of its own, as with ${MOD_NAME} in the tag";
-        const std::string container = "spec.moduleLoader.container.";
         const auto& places = other.module->places;
-        auto place = places.find(fmt::format("{}kernelMappings[{}].containerImage", container, other.mapping));
-        const auto& mapping = other.module->module_loader->container.kernel_mappings[other.mapping];
-        if (mapping.container_image.empty()) { place = places.find(container + "containerImage"); }
+        const auto place = places.find(image_text(other.module->module_loader->container, other.mapping).second);
         if (place != places.end()) {
             finding.position = place->second;
         } else if (!other.module->meta.origin.file.empty()) {
@@ -134,7 +142,35 @@ void add_for_matchers(const api::Module& module, Makings& makings) {
     }
 }
 
+bool names_namespace(const std::string& text) {
+    const auto uses = expand(text, {}).uses;
+    return std::any_of(uses.begin(), uses.end(), [](const auto& use) { return use.name == "MOD_NAMESPACE"; });
+}
+
 }  // namespace
+
+void check_hub_images(const api::Objects& objects, Diagnostics& diagnostics) {
+    for (const auto& object : objects.managed_cluster_modules) {
+        const api::Module& module = object.module;
+        if (!module.module_loader || object.meta.deleting) { continue; }
+        std::set<std::string> seen;
+        for (std::size_t i = 0; i < module.module_loader->container.kernel_mappings.size(); ++i) {
+            const auto [text, field] = image_text(module.module_loader->container, i);
+            if (!names_namespace(*text) || !seen.insert(field).second) { continue; }
+            Diagnostic finding;
+            finding.severity = Severity::warning;
+            finding.code = "hub-image-differs";
+            finding.message = fmt::format(
+                "ManagedClusterModule {}: image {} has MOD_NAMESPACE: KMM's hub looks for it, builds and signs it with "
+                "the namespace of its operator, and the clusters pull it with spokeNamespace {}",
+                object.meta.name, base::printable(*text), base::printable(object.spoke_namespace));
+            finding.hint = "write the namespace itself, else the clusters pull another image than the hub has seen";
+            const auto place = module.places.find(field);
+            finding.position = place != module.places.end() ? place->second : object.meta.origin;
+            diagnostics.push_back(std::move(finding));
+        }
+    }
+}
 
 void check_builds(const api::Objects& objects, Diagnostics& diagnostics) {
     Makings makings(diagnostics);

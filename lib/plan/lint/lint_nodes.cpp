@@ -13,6 +13,7 @@
 
 #include "api/labels.hpp"
 #include "base/text.hpp"
+#include "plan/kmm/eligible.hpp"
 #include "plan/lint/lint.hpp"
 
 namespace kmm::plan {
@@ -197,6 +198,47 @@ void check_loaded_known(const api::Objects& objects, Diagnostics& diagnostics) {
                    "kmm-worker status says what is loaded";
     if (!first->meta.origin.file.empty()) { finding.position = first->meta.origin; }
     diagnostics.push_back(std::move(finding));
+}
+
+bool pulls_without_tolerations(const std::optional<Release>& release) {
+    constexpr Release k_first{2, 4, 0};  // earlier ones ask the registry
+    return !release || (*release >= k_first && *release < k_after_last_known);
+}
+
+void check_pull_pods(const api::Objects& objects, const std::optional<Release>& release, Diagnostics& diagnostics) {
+    const auto admits = [](const api::Node& node) { return tolerates({}, lasting_taints(node.taints)); };
+    if (!pulls_without_tolerations(release) || objects.nodes.empty() ||
+        std::any_of(objects.nodes.begin(), objects.nodes.end(), admits)) {
+        return;
+    }
+    for (const auto& module : objects.modules) {
+        if (!module.module_loader || module.meta.deleting) { continue; }
+        const auto is_its = [&](const auto& config) {
+            return config.meta.namespace_ == module.meta.namespace_ && config.meta.name == module.meta.name;
+        };
+        // What was found shows that the Pods find a place.
+        const auto& states = objects.module_images_configs;
+        const auto known = std::find_if(states.begin(), states.end(), is_its);
+        if (known != states.end() && std::any_of(known->states.begin(), known->states.end(),
+                                                 [](const auto& state) { return state.second == "Exists"; })) {
+            continue;
+        }
+        const auto tolerations = loader_tolerations(module);
+        const auto node = std::find_if(objects.nodes.begin(), objects.nodes.end(), [&](const api::Node& each) {
+            return selects(module.selector, each.meta.labels) && tolerates(tolerations, lasting_taints(each.taints));
+        });
+        if (node == objects.nodes.end()) { continue; }
+        Diagnostic finding;
+        finding.severity = Severity::warning;
+        finding.code = "pull-pod-taints";
+        finding.message = fmt::format(
+            "Module {}: the Pods with which KMM v2.4 to v2.6 looks for images have none of its tolerations, and every "
+            "Node that was read has a taint: they wait for ever, and nothing is loaded on {}",
+            module.full_name(), node->meta.name);
+        if (!module.meta.origin.file.empty()) { finding.position = module.meta.origin; }
+        finding.hint = "leave one node without such a taint, or name a KMM later than v2.6.0 with --kmm-version main";
+        diagnostics.push_back(std::move(finding));
+    }
 }
 
 void check_pod_security(const api::Objects& objects, Diagnostics& diagnostics) {

@@ -12,8 +12,10 @@
 #include "api/names.hpp"
 #include "base/clean_path.hpp"
 #include "base/text.hpp"
+#include "plan/kmm/hub_module.hpp"
 #include "plan/kmm/template.hpp"
 #include "plan/lint/findings.hpp"
+#include "plan/lint/lint.hpp"
 
 namespace kmm::plan {
 
@@ -346,10 +348,11 @@ Diagnostics validate(const api::Objects& objects, const ValidateOptions& options
     ValidateOptions hub = options;
     hub.kubernetes_version.clear();  // the spokes' is not known
     for (const auto& object : objects.managed_cluster_modules) {
-        // The same rules on a Module without name and namespace.
-        validate_as(object.module, fmt::format("ManagedClusterModule {}", object.meta.name), hub, diagnostics);
+        // The clusters' webhooks judge what they get.
+        validate_as(module_of(object), fmt::format("ManagedClusterModule {}", object.meta.name), hub, diagnostics);
     }
     check_releases(objects.release_marks, options.release, diagnostics);
+    check_pull_pods(objects, options.release, diagnostics);
     for (const auto& object : objects.preflight_validations) { check_preflight(object, diagnostics); }
     for (const auto& object : objects.namespaces) { check_namespace_deletion(object, diagnostics); }
     sort_and_merge(diagnostics);

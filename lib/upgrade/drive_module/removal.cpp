@@ -4,7 +4,6 @@
 
 #include "api/codec.hpp"
 #include "base/text.hpp"
-#include "plan/fleet/survey.hpp"
 #include "plan/kmm/eligible.hpp"
 #include "plan/kmm/resolve.hpp"
 #include "upgrade/drive_module/worker_way.hpp"

@@ -30,19 +30,28 @@ Error host_of_other(const std::string& node, const std::string& boot_id, const s
         fmt::format("the host that answers as node {} has boot id {}, which is that of node {}", node, boot_id, other));
 }
 
+std::optional<Error> other_host(const api::Objects& objects, const std::string& node, const std::string& boot_id) {
+    const auto* own = plan::find_named(objects.nodes, node);
+    if (!is_boot_id(boot_id) || own == nullptr || own->boot_id == boot_id) return std::nullopt;
+    for (const auto& each : objects.nodes)
+        if (each.boot_id == boot_id) return host_of_other(node, boot_id, each.meta.name);
+    return std::nullopt;
+}
+
 std::optional<Error> other_host(const Recorder& recorder, cluster::ClusterStore& store, const std::string& node,
                                 const std::string& boot_id) {
     if (!is_led_by_name(recorder.header().options.via) || !is_boot_id(boot_id)) return std::nullopt;
-    const auto other = recorder.look([&](const upgrade::Run& run) {
-        std::string found;
+    std::string other;
+    const bool is_known = recorder.look([&](const upgrade::Run& run) {
         for (const auto& each : run.nodes) {
             if (each.boot_id != boot_id) continue;
-            if (each.name == node) return std::string();
-            found = each.name;
+            if (each.name == node) return true;
+            other = each.name;
         }
-        return found;
+        return false;
     });
-    if (other.empty()) return std::nullopt;
+    if (is_known) return std::nullopt;
+    if (other.empty()) return other_host(store.read().objects, node, boot_id);
     const auto snapshot = store.read_about({node, "", ""});
     const auto* own = plan::find_named(snapshot.objects.nodes, node);
     if (own != nullptr && own->boot_id == boot_id) return std::nullopt;

@@ -38,9 +38,13 @@ struct LookResult {
 /// wrong_host for a host that answers as `node` and has the boot id of the node `other`.
 [[nodiscard]] Error host_of_other(const std::string& node, const std::string& boot_id, const std::string& other);
 
-/// host_of_other if the host that answers as `node` is that of another node of the run: since the run began, names have
-/// come to lead elsewhere. nullopt if it is not, if its Node in `store` says that boot id, too (nodes may share a
-/// kernel), or if no name leads to hosts. O(nodes). Errors: those of the store.
+/// host_of_other if `boot_id`, with which a host answers as `node`, is that of another Node. nullopt if it is not, or
+/// if the Node says it, too: nodes may share a kernel. O(nodes).
+[[nodiscard]] std::optional<Error> other_host(const api::Objects& objects, const std::string& node,
+                                              const std::string& boot_id);
+/// The same by what the run has recorded of its nodes and by the Nodes in `store`: since the run began, names have come
+/// to lead elsewhere. nullopt, too, if no name leads to hosts. Reads the whole store where the boot id is one that the
+/// run does not have. O(nodes). Errors: those of the store.
 [[nodiscard]] std::optional<Error> other_host(const Recorder& recorder, cluster::ClusterStore& store,
                                               const std::string& node, const std::string& boot_id);
 

@@ -228,10 +228,7 @@ void require_own_host(const api::Objects& objects, const std::string& name, cons
     if (!own->architecture.empty() && !facts.architecture.empty() && own->architecture != facts.architecture)
         throw wrong_host(fmt::format("the host that answers as node {} has architecture {}, its Node says {}", name,
                                      base::escape(facts.architecture), base::escape(own->architecture)));
-    if (own->boot_id == facts.boot_id || !is_boot_id(facts.boot_id)) return;
-    for (const auto& node : objects.nodes)
-        if (node.boot_id == facts.boot_id)
-            throw host_of_other(name, facts.boot_id, node.meta.name);
+    if (const auto other = other_host(objects, name, facts.boot_id)) throw Error(*other);
 }
 
 }  // namespace

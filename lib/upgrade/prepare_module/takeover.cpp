@@ -11,7 +11,8 @@ namespace kmm::drive {
 namespace {
 
 HeldNode look_at_held(const api::Objects& objects, const api::Module& module, Worker& worker, sys::Clock& clock,
-                      const StartRequest& request, const std::string& name, const Waiting& waiting) {
+                      const StartRequest& request, const std::string& name, const Waiting& waiting,
+                      std::optional<upgrade::module::Node>& record) {
     HeldNode held;
     held.name = name;
     const auto view = view_of(objects, name, module.meta.namespace_, module.meta.name);
@@ -22,14 +23,14 @@ HeldNode look_at_held(const api::Objects& objects, const api::Module& module, Wo
     }
     const auto kernel_module = kernel_module_name(module.module_loader->container.modprobe.module_name);
     LiveModule live;
-    const auto record = look_before(objects, worker, clock, request, kernel_module, name, live, waiting);
+    record = look_before(objects, worker, clock, request, kernel_module, name, live, waiting);
     if (live.presence != Presence::live) {
         held.holding = Holding::absent;
         held.message = kernel_module + " is not loaded";
         return held;
     }
     const Deadline deadline(clock, std::chrono::milliseconds(request.options.node_timeout_ms));
-    const auto entry = resolve_entry(module, record.kernel);
+    const auto entry = resolve_entry(module, record->kernel);
     if (begins_with_unload(view, entry, entry.version, true, true)) {
         held.holding = Holding::other;
         held.message = "its version labels are of another version, which is unloaded first: kmm-upgrade start";
@@ -51,6 +52,10 @@ HeldNode look_at_held(const api::Objects& objects, const api::Module& module, Wo
     return held;
 }
 
+HeldNode unknown_node(const std::string& name, const Error& error) {
+    return {name, Holding::unknown, error.code() + ": " + error.message()};
+}
+
 }  // namespace
 
 std::vector<HeldNode> survey_held(const cluster::Snapshot& snapshot, Worker& worker, sys::Clock& clock,
@@ -65,15 +70,20 @@ std::vector<HeldNode> survey_held(const cluster::Snapshot& snapshot, Worker& wor
     const auto chosen = choose_nodes(snapshot.objects, module, request);
     const auto& names = chosen.names;
     std::vector<HeldNode> all(names.size());
+    std::vector<std::optional<upgrade::module::Node>> records(names.size());
     LateWords late;
     for_each_at_once(names.size(), [&](std::size_t index) {
         try {
-            all[index] = look_at_held(snapshot.objects, module, worker, clock, request, names[index], {late, observer});
+            all[index] = look_at_held(snapshot.objects, module, worker, clock, request, names[index], {late, observer},
+                                      records[index]);
         } catch (const Error& error) {
             if (error.code() == "bug" || cluster::ends_run(error)) throw;
-            all[index] = {names[index], Holding::unknown, error.code() + ": " + error.message()};
+            all[index] = unknown_node(names[index], error);
         }
     });
+    const auto shared = shared_hosts(snapshot.objects, request, records);
+    for (std::size_t index = 0; index < names.size(); ++index)
+        if (shared[index]) all[index] = unknown_node(names[index], *shared[index]);
     for (const auto& node : chosen.left_out) all.push_back({node.name, Holding::unknown, node.reason});
     return all;
 }

@@ -158,6 +158,105 @@ TEST_SUITE("cluster::unit") {
         }
     }
 
+    TEST_CASE("templates of a reference for kubectl cluster-compare are no objects") {
+        const sys::TempDir top("kmm-documents");
+        const std::string dir = top.path();
+        write(dir + "/reference/nodes/node.yaml",
+              "apiVersion: v1\nkind: Node\nmetadata:\n  {{- .metadata | toYaml | nindent 2 }}\n");
+        write(dir + "/reference/metadata.yaml", "apiVersion: v2\nparts:\n- name: a\n  components: [{name: b}]\n");
+        write(dir + "/node.yaml", "apiVersion: v1\nkind: Node\nmetadata: {name: node}\n");
+        api::Objects objects;
+        Diagnostics diagnostics;
+        const auto read = [&] {
+            objects = {};
+            diagnostics.clear();
+            static_cast<void>(cluster::read_documents({dir}, objects, diagnostics));
+        };
+        read();
+        CHECK_FALSE(has_errors(diagnostics));
+        CHECK(objects.nodes.size() == 1);
+        REQUIRE(diagnostics.size() == 1);
+        CHECK(diagnostics[0].message == "2 files of a reference for kubectl cluster-compare were not read");
+        write(dir + "/reference/metadata.yaml", "parts: [{name: a}]\n");
+        read();
+        CHECK(has_errors(diagnostics));
+    }
+
+    TEST_CASE("what Argo CD and Flux apply gets their namespace") {
+        const sys::TempDir top("kmm-documents");
+        const std::string dir = top.path();
+        const auto module = [](const std::string& name) {
+            return "apiVersion: kmm.sigs.x-k8s.io/v1beta1\nkind: Module\nmetadata: {name: " + name +
+                   "}\nspec: {selector: {}}\n";
+        };
+        const auto argo = [](const std::string& path, const std::string& given, const std::string& directory = "{}") {
+            return "apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: a}\nspec:\n"
+                   "  source: {path: " + path + ", directory: " + directory + "}\n  destination: {namespace: " + given +
+                   "}\n";
+        };
+        const auto flux = [](const std::string& path, const std::string& given) {
+            return "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: a}\nspec:\n"
+                   "  path: " + path + "\n  targetNamespace: " + given + "\n";
+        };
+        api::Objects objects;
+        Diagnostics diagnostics;
+        const auto namespace_read = [&](const std::string& name, const std::string& given = "") {
+            objects = {};
+            diagnostics.clear();
+            static_cast<void>(cluster::read_documents({dir}, objects, diagnostics, given));
+            for (const auto& each : objects.modules) {
+                if (each.meta.name == name) { return each.meta.namespace_; }
+            }
+            return std::string("?");
+        };
+        write(dir + "/apps/drivers/module.yaml", module("a"));
+        CHECK(namespace_read("a") == "");
+        CHECK(has_errors(diagnostics));
+        write(dir + "/argo/app.yaml", argo("./apps/drivers/", "drivers"));
+        CHECK(namespace_read("a") == "drivers");
+        CHECK_FALSE(has_errors(diagnostics));
+        SUBCASE("a directory below only if it recurses, and the longest path") {
+            write(dir + "/apps/drivers/more/module.yaml", module("b"));
+            CHECK(namespace_read("b") == "");
+            write(dir + "/argo/all.yaml", argo("apps", "others", "{recurse: true}"));
+            CHECK(namespace_read("b") == "others");
+            CHECK(namespace_read("a") == "drivers");
+        }
+        SUBCASE("a path that two apply into different namespaces says nothing") {
+            write(dir + "/argo/b.yaml", argo("apps/drivers", "drivers"));
+            CHECK(namespace_read("a") == "drivers");
+            write(dir + "/argo/c.yaml", argo("apps/drivers", "test"));
+            CHECK(namespace_read("a", "given") == "given");
+        }
+        SUBCASE("Flux, by the kustomization that has the file, and below a part of the repository") {
+            std::filesystem::remove(dir + "/argo/app.yaml");
+            write(dir + "/clusters/apps.yaml", flux("./deploy/prod", "flux-drivers"));
+            write(dir + "/deploy/prod/kustomization.yaml", "resources: [../../apps/drivers/module.yaml]\n");
+            CHECK(namespace_read("a") == "flux-drivers");
+            write(dir + "/clusters/apps.yaml", flux("somewhere/above/apps", "flux-drivers"));
+            CHECK(namespace_read("a") == "");
+        }
+        SUBCASE("Fleet, in its directory and below") {
+            std::filesystem::remove(dir + "/argo/app.yaml");
+            write(dir + "/apps/fleet.yaml", "defaultNamespace: fleet-drivers\n");
+            CHECK(namespace_read("a") == "fleet-drivers");
+            write(dir + "/apps/fleet.yaml", "namespace: all\ndefaultNamespace: fleet-drivers\n");
+            CHECK(namespace_read("a") == "all");
+        }
+        SUBCASE("an ApplicationSet, and variables") {
+            write(dir + "/argo/app.yaml",
+                  "apiVersion: argoproj.io/v1alpha1\nkind: ApplicationSet\nmetadata: {name: a}\nspec:\n  template:\n"
+                  "    spec:\n      sources: [{chart: x}, {path: apps/drivers}]\n"
+                  "      destination: {namespace: '{{ns}}'}\n");
+            CHECK(namespace_read("a") == "");
+            write(dir + "/argo/app.yaml",
+                  "apiVersion: argoproj.io/v1alpha1\nkind: ApplicationSet\nmetadata: {name: a}\nspec:\n  template:\n"
+                  "    spec:\n      sources: [{chart: x}, {path: apps/drivers}]\n"
+                  "      destination: {namespace: drivers}\n");
+            CHECK(namespace_read("a") == "drivers");
+        }
+    }
+
     TEST_CASE("patches of kustomize are left out, and its namespace counts") {
         const sys::TempDir top("kmm-documents");
         const std::string dir = top.path();

@@ -419,16 +419,23 @@ TEST_SUITE("plan::unit") {
         }
     }
 
-    TEST_CASE("a ManagedClusterModule has the rules of a Module without name, at its own places") {
-        const std::string head =
-            "apiVersion: hub.kmm.sigs.x-k8s.io/v1beta1\nkind: ManagedClusterModule\nmetadata: {name: " +
-            std::string(60, 'm') + "}\nspec:\n  spokeNamespace: ns\n  selector: {}\n  moduleSpec:\n    selector: {}\n";
-        CHECK(findings(head).empty());
-        const auto found = findings(head + "    tolerations:\n    - {key: a, operator: Lt}\n");
+    TEST_CASE("a ManagedClusterModule has the rules of the Module that clusters get, at its own places") {
+        const auto head = [](std::size_t length) {
+            return "apiVersion: hub.kmm.sigs.x-k8s.io/v1beta1\nkind: ManagedClusterModule\nmetadata: {name: " +
+                   std::string(length, 'm') +
+                   "}\nspec:\n  spokeNamespace: ns\n  selector: {}\n  moduleSpec:\n    selector: {}\n";
+        };
+        CHECK(findings(head(38)).empty());
+        auto found = findings(head(38) + "    tolerations:\n    - {key: a, operator: Lt}\n");
         REQUIRE(found.size() == 1);
         CHECK(found[0].code == "toleration-operator");
         CHECK(found[0].position->to_string() == "m.yaml:10:26");
         CHECK(found[0].message.starts_with("ManagedClusterModule mmm"));
+        found = findings(head(40));
+        REQUIRE(found.size() == 1);
+        CHECK(found[0].code == "name-too-long");
+        CHECK(found[0].severity == Severity::error);
+        CHECK(found[0].position->to_string() == "m.yaml:3:18");
     }
 
     TEST_CASE("rules about Namespaces and PreflightValidations") {

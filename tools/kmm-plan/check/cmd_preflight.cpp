@@ -17,6 +17,7 @@
 #include "kmm-plan/source/read_summary.hpp"
 #include "kmm-plan/verbs.hpp"
 #include "plan/fleet/survey.hpp"
+#include "plan/kmm/template.hpp"
 #include "preflight/verdict.hpp"
 #include "recipe/decide/upgradeable.hpp"
 #include "sys/clock.hpp"
@@ -56,7 +57,7 @@ std::vector<std::string> chosen_kernels(const cli::Args& args, const Source& sou
             .hint("kmm-plan preflight --kernel 6.1.0-60-amd64");
     std::vector<std::string> kernels;
     for (const auto& kernel : asked) {
-        check_kernel_name(kernel);
+        plan::require_kernel_name(kernel);
         if (std::find(kernels.begin(), kernels.end(), kernel) == kernels.end()) kernels.push_back(kernel);
     }
     return kernels;
@@ -76,7 +77,7 @@ bool is_of_the_cluster(const cli::Args& args) {
 Exit run_preflight(const cli::Args& args, cli::Context& context) {
     preflight::require_question(args, {"kernel-devel"});
     Reporting reporting(args);
-    for (const auto& kernel : args.all("kernel")) check_kernel_name(kernel);
+    for (const auto& kernel : args.all("kernel")) plan::require_kernel_name(kernel);
     const auto interfaces = preflight::read_interfaces(args);
     const auto trusted = preflight::read_trusted(args);
     const auto target = status_target(args);

@@ -13,6 +13,7 @@
 #include "kmm-plan/render/directory.hpp"
 #include "kmm-plan/render/output.hpp"
 #include "kmm-plan/source/source.hpp"
+#include "plan/lint/lint.hpp"
 #include "plan/lint/validate.hpp"
 #include "render/hub.hpp"
 #include "render/manifests.hpp"
@@ -122,6 +123,7 @@ HubInput gather(const cli::Args& args, cli::Context& context) {
 void check_input(HubInput& input, cli::Context& context) {
     const Diagnostics rules = plan::validate(input.objects);
     input.diagnostics.insert(input.diagnostics.end(), rules.begin(), rules.end());
+    plan::check_hub_images(input.objects, input.diagnostics);
     drop_notes(input.diagnostics);
     sort_and_merge(input.diagnostics);
     if (has_errors(input.diagnostics)) { throw Error::from_diagnostics(std::move(input.diagnostics)); }

@@ -22,6 +22,7 @@
 #include "plan/fleet/survey.hpp"
 #include "plan/kmm/eligible.hpp"
 #include "plan/kmm/resolve.hpp"
+#include "plan/kmm/template.hpp"
 #include "preflight/images.hpp"
 #include "preflight/made_image.hpp"
 #include "sys/file_ops.hpp"
@@ -357,7 +358,7 @@ void refuse_nothing(const Source& source, const cli::Args& args, bool is_check) 
 
 Exit run_images(const cli::Args& args, cli::Context& context) {
     preflight::require_question(args, {"lock"});
-    for (const auto& kernel : args.all("kernel")) check_kernel_name(kernel);
+    for (const auto& kernel : args.all("kernel")) plan::require_kernel_name(kernel);
     Source source = read_valid_source(args, context);
     check_namespace({&source, 1}, args);
     keep_nodes(source, args, {});

@@ -13,6 +13,7 @@
 #include "kmm-plan/source/plan_options.hpp"
 #include "kmm-plan/verbs.hpp"
 #include "plan/fleet/matrix.hpp"
+#include "plan/kmm/template.hpp"
 #include "report/report.hpp"
 
 namespace kmm::tool_plan {
@@ -243,9 +244,10 @@ Exit run_matrix(const cli::Args& args, cli::Context& context) {
     if (const auto ns = args.get("namespace")) {
         std::erase_if(source.objects.modules, [&](const api::Module& module) { return module.meta.namespace_ != *ns; });
     }
-    for (const auto& kernel : args.all("kernel")) { check_kernel_name(kernel); }
-    const Matrix matrix =
-        plan::make_matrix(require_nodes(source, args, {}), source.objects.modules, args.all("kernel"));
+    for (const auto& kernel : args.all("kernel")) { plan::require_kernel_name(kernel); }
+    const auto nodes = require_nodes(source, args, {});
+    warn_of_shared_images(source, nodes, args.all("kernel"), context);
+    const Matrix matrix = plan::make_matrix(nodes, source.objects.modules, args.all("kernel"));
     const std::string& output = context.output;
     if (cli::document_form(context)) {
         print_document(context, matrix_node(source, matrix));

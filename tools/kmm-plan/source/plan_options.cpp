@@ -36,22 +36,6 @@ std::vector<cli::Option> what_if_option_list() {
                 cli::option("label", "[NODE=]KEY=VALUE", "assume this label on the node, or all; KEY- removes"))};
 }
 
-void check_kernel_name(const std::string& kernel) {
-    const auto pieces = base::split(kernel, ',');
-    const auto is_kernel = [](std::string_view piece) { return plan::template_variables(piece, "", "").has_value(); };
-    if (pieces.size() > 1 && std::all_of(pieces.begin(), pieces.end(), is_kernel)) {
-        throw Error(Exit::usage, "bad-kernel",
-                    fmt::format("\"{}\" is a list, expected one kernel version", base::escape(kernel)))
-            .hint("where several can be named, give --kernel once for each");
-    }
-    // A regexp that anchors nothing would match the name of a package, and the kernel would seem to be ready.
-    if (plan::is_kernel_name(kernel) && plan::begins_with_number(kernel)) { return; }
-    const std::string meant = plan::kernel_in_name(kernel);
-    throw Error(Exit::usage, "bad-kernel",
-                fmt::format("\"{}\" is no kernel version, expected one such as 6.1.0-56-amd64", base::escape(kernel)))
-        .hint(meant.empty() ? "name it as uname -r prints it" : fmt::format("did you mean {}?", meant));
-}
-
 namespace {
 
 bool makes_an_image(const api::Module& module) {
@@ -63,10 +47,11 @@ bool makes_an_image(const api::Module& module) {
            });
 }
 
-/// Images that KMM makes once, for kernels of today, and that imagined ones use, too. `today`: the nodes as they are.
-Diagnostics shared_with_today(Source& source, std::vector<api::Node> today) {
+/// Images that KMM makes once, for kernels of today, and that nodes with imagined ones use, too. `others`: Nodes beside
+/// those of `source`.
+Diagnostics shared_with(Source& source, std::vector<api::Node> others) {
     api::Objects both;
-    both.nodes = std::move(today);
+    both.nodes = std::move(others);
     both.nodes.insert(both.nodes.end(), source.objects.nodes.begin(), source.objects.nodes.end());
     both.modules.swap(source.objects.modules);
     Diagnostics findings;
@@ -80,16 +65,22 @@ Diagnostics shared_with_today(Source& source, std::vector<api::Node> today) {
     return findings;
 }
 
+void warn_of(const Diagnostics& findings, const cli::Context& context) {
+    for (const auto& finding : findings) { context.console.err(cli::diagnostic_text(finding, context.color_err)); }
+}
+
+bool shares_images(const Source& source, const cli::Context& context) {
+    const auto& modules = source.objects.modules;
+    return context.verbosity >= 0 && std::any_of(modules.begin(), modules.end(), makes_an_image);
+}
+
 }  // namespace
 
 void apply_what_if(const cli::Args& args, Source& source, const cli::Context& context) {
     api::Objects& objects = source.objects;
     std::vector<api::Node> today;
     const bool has_kernels = args.get("kernel") || !args.all("reboot").empty();
-    if (has_kernels && context.verbosity >= 0 &&
-        std::any_of(objects.modules.begin(), objects.modules.end(), makes_an_image)) {
-        today = objects.nodes;
-    }
+    if (has_kernels && shares_images(source, context)) { today = objects.nodes; }
     std::vector<std::string> said;
     const auto each = [&](const char* option, const auto& apply) {
         for (const auto& text : args.all(option)) {
@@ -99,7 +90,7 @@ void apply_what_if(const cli::Args& args, Source& source, const cli::Context& co
         }
     };
     if (const auto kernel = args.get("kernel")) {
-        check_kernel_name(*kernel);
+        plan::require_kernel_name(*kernel);
         plan::reboot(objects, std::nullopt, *kernel);
         said.push_back("kernel " + *kernel);
     }
@@ -112,7 +103,7 @@ void apply_what_if(const cli::Args& args, Source& source, const cli::Context& co
             throw Error(Exit::not_found, "node-not-found", fmt::format("there is no Node {}", base::escape(name)))
                 .hint(near ? fmt::format("did you mean {}?", *near) : "--reboot NODE=KERNEL");
         }
-        if (!change.text.empty()) { check_kernel_name(change.text); }
+        if (!change.text.empty()) { plan::require_kernel_name(change.text); }
         plan::reboot(objects, change.node, change.text);
     });
     each("taint", [&](const plan::NodeChange& change) {
@@ -126,11 +117,21 @@ void apply_what_if(const cli::Args& args, Source& source, const cli::Context& co
     Diagnostics findings;
     if (!args.all("label").empty() && context.verbosity >= 0) { plan::check_selectors(objects, findings); }
     if (!today.empty()) {
-        for (auto& finding : shared_with_today(source, std::move(today))) { findings.push_back(std::move(finding)); }
+        for (auto& finding : shared_with(source, std::move(today))) { findings.push_back(std::move(finding)); }
     }
     drop_notes(findings);
-    for (const auto& finding : findings) { context.console.err(cli::diagnostic_text(finding, context.color_err)); }
+    warn_of(findings, context);
     if (!said.empty()) { source.description.set("whatIf", value::Node::strings(said)); }
+}
+
+void warn_of_shared_images(Source& source, const std::vector<const api::Node*>& nodes,
+                           const std::vector<std::string>& kernels, const cli::Context& context) {
+    if (kernels.empty() || !shares_images(source, context)) { return; }
+    std::vector<api::Node> others;
+    for (const auto& kernel : kernels) {
+        for (const auto* node : nodes) { others.push_back(*node), others.back().kernel_version = kernel; }
+    }
+    warn_of(shared_with(source, std::move(others)), context);
 }
 
 std::optional<api::ScheduleKey> asked_schedule_key(const cli::Args& args) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "api/labels.hpp"
@@ -23,8 +24,9 @@ namespace kmm::tool_plan {
 /// no node. Warnings "selects-no-node" go to standard error: read_valid_source leaves them to it where labels change.
 void apply_what_if(const cli::Args& args, Source& source, const cli::Context& context);
 
-/// Errors: usage "bad-kernel" for a text that no kernel could be called: empty, spaces, control characters.
-void check_kernel_name(const std::string& kernel);
+/// Warns of images that KMM makes once, for a kernel of today, and that `nodes` would use, too, with each of `kernels`.
+void warn_of_shared_images(Source& source, const std::vector<const api::Node*>& nodes,
+                           const std::vector<std::string>& kernels, const cli::Context& context);
 
 /// --kmm-version alone.
 [[nodiscard]] cli::Option kmm_version_option();

@@ -17,6 +17,7 @@
 #include "kmm-plan/source/operator_config.hpp"
 #include "kube/kubeconfig.hpp"
 #include "plan/decide/policy.hpp"
+#include "plan/kmm/release.hpp"
 #include "plan/lint/lint.hpp"
 #include "plan/lint/validate.hpp"
 #include "sys/file_ops.hpp"
@@ -239,6 +240,9 @@ void check_source(Source& source, const cli::Args& args, cli::Context& context) 
     drop_notes(source.diagnostics);
     // Which KMM the documents are for is what validate is asked.
     std::erase_if(source.diagnostics, [](const Diagnostic& finding) { return finding.code == "newer-field"; });
+    if (!plan::pulls_without_tolerations(plan::parse_release(args.get("kmm-version").value_or("")))) {
+        std::erase_if(source.diagnostics, [](const Diagnostic& finding) { return finding.code == "pull-pod-taints"; });
+    }
     // apply_what_if judges selectors by the labels that are asked for.
     if (!args.all("label").empty()) {
         std::erase_if(source.diagnostics, [](const Diagnostic& finding) { return finding.code == "selects-no-node"; });

@@ -351,7 +351,8 @@ Exit walk_hops(Access& access, const drive::KubernetesRequest& request, const ku
                            std::make_unique<KubernetesHands>(access, std::move(runner), Extent::onward));
     if (!upgrade::is_followed(launched.run)) return finish(access.call, launched.ended, launched.run);
     const auto exit = finish_one(access.call, launched.ended, launched.run);
-    const auto next = go_on_to_target(access, launched.run);
+    auto next = Exit::ok;
+    go_on_after(access, [&] { next = go_on_to_target(access, launched.run); });
     return next == Exit::ok ? exit : next;
 }
 

@@ -453,8 +453,12 @@ Exit Apply::run() {
         if (is_related(todo_[i], snapshot.objects)) continue;
         prepared_[i] = prepare(snapshot, todo_[i]);
     }
-    for (std::size_t i = 0; i < todo_.size(); ++i)
-        if (const auto exit = walk(i)) return *exit;
+    for (std::size_t i = 0; i < todo_.size(); ++i) {
+        std::optional<Exit> exit;
+        if (i == 0) exit = walk(i);
+        else go_on_after(access_, [&] { exit = walk(i); });
+        if (exit) return *exit;
+    }
     rehearsal_.finish(true);
     return is_blocked_ ? Exit::partial : Exit::ok;
 }

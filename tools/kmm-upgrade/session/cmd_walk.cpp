@@ -56,7 +56,8 @@ upgrade::Run require_running(RecordAccess& record, const std::string& verb) {
 
 /// Goes on with what follows `run`, which ended with `before`.
 Exit follow(Access& access, const upgrade::Run& run, Exit before) {
-    const auto exit = craft_of(access.call.context(), run).follow(access, run);
+    auto exit = Exit::ok;
+    go_on_after(access, [&] { exit = craft_of(access.call.context(), run).follow(access, run); });
     return exit == Exit::ok ? before : exit;
 }
 

@@ -86,6 +86,15 @@ private:
     std::function<void()> require_;
 };
 
+/// `command` with its program named from the root, as a later resume may run elsewhere. One in PATH, or below a
+/// directory with a blank, where the command would be parted, stays.
+std::string from_anywhere(const std::string& command) {
+    const auto program = command.substr(0, command.find(' '));
+    if (program.find('/') == std::string::npos || program.starts_with('/')) return command;
+    const auto path = absolute_path(program);
+    return path.find(' ') == std::string::npos ? path + command.substr(program.size()) : command;
+}
+
 /// Servers before 1.30 refuse the field.
 bool has_apparmor_field(kube::Client& client) {
     const auto version = client.server_version();
@@ -109,7 +118,8 @@ void Reach::choose(upgrade::Options& options, const cluster::Place& place, Age a
     if (const auto& named = via ? via : runner) options.via = upgrade::parse_via(*named).value_or(options.via);
     else if (age != Age::recorded) options.via = is_live && !asks_for_ssh ? Via::self : Via::ssh;
     if (const auto file = args.get("ssh-config")) options.ssh_config = absolute_path(*file);
-    options.worker = args.get("worker").value_or(options.worker);
+    if (const auto command = args.get("worker"))
+        options.worker = options.via == Via::local ? from_anywhere(*command) : *command;
     if (options.via == Via::local && bundle_prefix(options.worker))
         throw Error(Exit::usage, "bad-value", "--worker bundle is for nodes that are reached by ssh, found --via local")
             .hint("leave --worker out: kmm-worker of this host is used");

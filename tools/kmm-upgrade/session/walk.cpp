@@ -115,6 +115,19 @@ Exit finish(Call& call, drive::Ended ended, const upgrade::Run& run) {
     return exit_of(call, ended, run);
 }
 
+void go_on_after(Access& access, const std::function<void()>& next) {
+    try {
+        next();
+    } catch (...) {
+        try {
+            write_metrics(access.call.args(), access.call.context(), access.record.load());
+        } catch (const Error&) {
+            // The first error is the one to be told.
+        }
+        throw;
+    }
+}
+
 Exit finish_one(Call& call, drive::Ended ended, const upgrade::Run& run) {
     write_metrics(call.args(), call.context(), run, true);
     const auto& output = call.context().output;

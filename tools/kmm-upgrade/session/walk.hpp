@@ -65,5 +65,7 @@ struct Launched {
 /// As finish, for a run after which this process goes on with another one: where the result is one document, it is that
 /// of the last run.
 [[nodiscard]] Exit finish_one(Call& call, drive::Ended ended, const upgrade::Run& run);
+/// Goes on with what follows, after finish_one. If that throws, --metrics say that the recorded run waits for a person.
+void go_on_after(Access& access, const std::function<void()>& next);
 
 }  // namespace kmm::tool_upgrade

@@ -105,6 +105,23 @@ TEST_CASE(
     }
 }
 
+TEST_CASE("a survey takes no host for two nodes") {
+    World world(2);
+    world.store.objects.node_modules_configs.clear();
+    for (auto& [name, node] : world.nodes.nodes) node.boot = "11111111-2222-4333-8444-555555555555";
+    Worker worker(world.nodes);
+    StartRequest request;
+    request.name = "kmm-hello";
+    request.to_version = "v2";
+    request.options.via = upgrade::Via::ssh;
+    const auto held = survey_held(world.store.read(), worker, world.clock, request, [](const auto&, const auto&) {});
+    REQUIRE(held.size() == 2);
+    for (const auto& node : held) {
+        CHECK(node.holding == Holding::unknown);
+        CHECK(node.message.starts_with("node-differs: one host answers as nodes "));
+    }
+}
+
 TEST_CASE("an interrupted wait for a worker leaves the step open, says so, and another process goes on") {
     for (const std::string verb : {"status", "check", "unload", "load"}) {
         CAPTURE(verb);

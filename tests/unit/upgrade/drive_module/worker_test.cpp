@@ -178,6 +178,21 @@ TEST_CASE("a connection that was lost and came back is in the journal") {
     }
 }
 
+TEST_CASE("a boot id of a Node outside the run is that of another host, too, and no reboot") {
+    World world(3, false);
+    for (auto& [name, node] : world.nodes.nodes)
+        node.boot = world.store.find(name).boot_id = "11111111-2222-4333-8444-55555555555" + name.substr(5);
+    upgrade::Options options;
+    options.via = upgrade::Via::ssh;
+    Drive drive(world, world.prepare(options, {"node-a", "node-b"}));
+    world.nodes.nodes.at("node-b").boot = world.store.find("node-c").boot_id;
+    CHECK(drive.driver.walk() == Ended::paused);
+    CHECK(drive.recorder.node("node-a").state == "done");
+    CHECK(drive.recorder.node("node-b").reason == "node-differs");
+    CHECK(drive.recorder.node("node-b").message.find("which is that of node node-c") != std::string::npos);
+    CHECK(world.nodes.nodes.at("node-b").live.empty());
+}
+
 TEST_CASE("a boot id of another node is that of another host, unless the own Node says it, too") {
     const std::string before = "11111111-2222-4333-8444-555555555555", after = "11111111-2222-4333-8444-666666666666";
     for (const bool shares_kernel : {true, false}) {
