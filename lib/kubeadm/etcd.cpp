@@ -123,15 +123,26 @@ net::Request etcd_request(const Place& place, const std::string& url, std::strin
     return request;
 }
 
+namespace {
+
+/// What it says of itself from 3.6 on, else what it was started with: a flag wins over its variable.
+std::uint64_t quota_of(const std::string& manifest, const value::Node& status) {
+    auto given = manifest_option(manifest, "--quota-backend-bytes");
+    if (given.empty()) given = manifest_variable(manifest, "ETCD_QUOTA_BACKEND_BYTES");
+    const auto told = etcd_number(status.find("dbSizeQuota")).value_or(0);
+    const auto quota = told != 0 ? told : base::parse_number<std::uint64_t>(given).value_or(0);
+    return quota == 0 ? k_quota : quota;
+}
+
+}  // namespace
+
 EtcdFacts read_etcd(const Place& place, net::HttpClient& client, const std::string& manifest) {
     EtcdFacts facts;
     facts.listen_urls = etcd_urls(manifest);
     if (facts.listen_urls.empty()) return facts;
-    const auto quota =
-        base::parse_number<std::uint64_t>(manifest_option(manifest, "--quota-backend-bytes")).value_or(0);
-    facts.quota = quota == 0 ? k_quota : quota;
     Gateway gateway(place, client, etcd_url(manifest));
     const auto status = gateway.ask("/v3/maintenance/status", "{}");
+    facts.quota = quota_of(manifest, status);
     facts.member = id_of(status.find_path({"header", "member_id"}));
     facts.leader = id_of(status.find("leader"));
     facts.cluster = id_of(status.find_path({"header", "cluster_id"}));

@@ -171,6 +171,11 @@ TEST_CASE("what etcd says of itself is read from its gateway") {
     CHECK(facts.leader == "7");
     CHECK(facts.size == 300);
     CHECK(facts.quota == 2ULL << 30U);
+    // As kubeadm writes etcd.local.extraEnvs.
+    auto with_variable = manifest;
+    with_variable.replace(with_variable.find("command:"), 8,
+                          "env: [{name: ETCD_QUOTA_BACKEND_BYTES, value: '8589934592'}]\n    command:");
+    CHECK(read_etcd(node.place, client, with_variable).quota == 8ULL << 30U);
     REQUIRE(facts.members.size() == 3);
     CHECK(facts.members[1].is_learner);
     CHECK(facts.members[2].name.empty());
