@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
+#include "kubernetes/kubeadm_reads.hpp"
 #include "kubernetes/kubelet_config.hpp"
 #include "kubernetes/node_findings.hpp"
 #include "value/reader.hpp"
@@ -24,7 +25,7 @@ Configuration configuration_of(const CheckInput& input, std::string_view map, st
         return each.meta.ns == "kube-system" && each.meta.name == map;
     });
     if (found == maps.end()) {
-        auto reason = input.inventory.unknown_reason("ConfigMap", "configmaps");
+        auto reason = system_maps_unknown(input.inventory);
         if (!reason.empty()) { return {std::nullopt, {Outcome::skip, std::move(reason)}}; }
         const auto versioned = std::find_if(maps.begin(), maps.end(), [&](const auto& each) {
             return each.meta.ns == "kube-system" && each.meta.name.starts_with(fmt::format("{}-1.", map));
@@ -71,6 +72,7 @@ Finding kubeadm_config_parses(const CheckInput& input) {
                     fmt::format("apiVersion {} is not read by kubeadm v1.27 and later", base::escape(version))};
         }
     }
+    if (auto unread = kubeadm_reads(input); unread.outcome != Outcome::ok) { return unread; }
     return {Outcome::skip,
             fmt::format("{} can be read; only kubeadm config validate on a node shows that the target accepts it",
                         base::escape(version))};
@@ -79,8 +81,13 @@ Finding kubeadm_config_parses(const CheckInput& input) {
 Finding kubelet_config_cm(const CheckInput& input) {
     const auto configuration = kubelet_config_map(input);
     if (!configuration.root) { return configuration.problem; }
-    return {Outcome::ok, fmt::format("ConfigMap kube-system/kubelet-config holds {}",
-                                     base::escape(configuration.root->get_string({"apiVersion"})))};
+    const auto version = configuration.root->get_string({"apiVersion"});
+    if (version != "kubelet.config.k8s.io/v1beta1") {
+        return {Outcome::fail, fmt::format("kubelet of ConfigMap kube-system/kubelet-config: expected apiVersion "
+                                           "kubelet.config.k8s.io/v1beta1, found '{}'",
+                                           base::escape(version))};
+    }
+    return {Outcome::ok, fmt::format("ConfigMap kube-system/kubelet-config holds {}", base::escape(version))};
 }
 
 Finding kubernetes_version_cm(const CheckInput& input) {
