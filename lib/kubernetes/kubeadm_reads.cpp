@@ -76,6 +76,63 @@ void look_at_proxy_map(const CheckInput& input, Problems& problems) {
     }
 }
 
+/// "a mapping", "the integer '30'".
+std::string found_there(const value::Node& node) {
+    if (node.is_mapping() || node.is_sequence()) { return fmt::format("a {}", value::kind_name(node.kind())); }
+    return fmt::format("the {} '{}'", value::kind_name(node.kind()), base::escape(node.text()));
+}
+
+/// Flags of a component: a list of names and values, or before v1beta4 a mapping. All are strings.
+void look_at_extra_args(const value::Node& extra, const std::string& place, bool is_list, Problems& problems) {
+    const auto fail = [&](const std::string& where, std::string_view expected, const value::Node& found) {
+        problems.add(fmt::format("{}{} of kubeadm-config: expected {}, found {}", place, where, expected,
+                                 found_there(found)),
+                     "kubectl edit configmap -n kube-system kubeadm-config; numbers and flags are strings there, in "
+                     "quotes");
+    };
+    if (extra.is_null()) { return; }
+    if (!(is_list ? extra.is_sequence() : extra.is_mapping())) {
+        const auto* expected = is_list ? "a list of name and value, as v1beta4 has it" : "a mapping, as before v1beta4";
+        return fail("", expected, extra);
+    }
+    if (!is_list) {
+        for (const auto& each : extra.members()) {
+            if (each.value.is_string() || each.value.is_null()) { continue; }
+            fail("." + base::escape(each.key), "a string", each.value);
+        }
+        return;
+    }
+    for (const auto& each : extra.items()) {
+        if (!each.is_mapping()) {
+            fail("", "name and value", each);
+            continue;
+        }
+        for (const auto* member : {"name", "value"}) {
+            const auto* found = each.find(member);
+            if (found == nullptr || found->is_string() || found->is_null()) { continue; }
+            const auto name = each.get_string({"name"});
+            fail(name.empty() ? std::string() : fmt::format(" ({})", base::escape(name)), "a string", *found);
+        }
+    }
+}
+
+void look_at_kubeadm_config(const CheckInput& input, Problems& problems) {
+    const auto configuration = cluster_configuration(input);
+    if (!configuration.root) { return; }
+    const bool is_list = configuration.root->get_string({"apiVersion"}) == "kubeadm.k8s.io/v1beta4";
+    for (const auto& path : {std::vector<std::string_view>{"apiServer"}, {"controllerManager"}, {"scheduler"},
+                             {"etcd", "local"}}) {
+        const auto* part = &*configuration.root;
+        std::string place;
+        for (const auto member : path) {
+            part = part == nullptr || !part->is_mapping() ? nullptr : part->find(member);
+            place += fmt::format("{}.", member);
+        }
+        const auto* extra = part == nullptr || !part->is_mapping() ? nullptr : part->find("extraArgs");
+        if (extra != nullptr) { look_at_extra_args(*extra, place + "extraArgs", is_list, problems); }
+    }
+}
+
 bool has_label(const PodObject& pod, std::string_view key, std::string_view wanted) {
     const auto* found = find_label(pod.meta.labels, key);
     return found != nullptr && *found == wanted;
@@ -290,6 +347,7 @@ std::vector<Version> versions_on_way(const CheckInput& input) {
 
 Finding kubeadm_reads(const CheckInput& input) {
     Problems problems;
+    look_at_kubeadm_config(input, problems);
     look_at_proxy_map(input, problems);
     look_at_servers(input, problems);
     look_at_etcd(input, problems);

@@ -103,6 +103,26 @@ TEST_CASE("kubeadm reads ConfigMap kube-proxy wherever there is one") {
           "kubectl delete configmap -n kube-system kube-proxy: nothing uses it");
 }
 
+TEST_CASE("kubeadm reads flags in the form of the configuration's version, and strings only") {
+    const auto with = [](const std::string& more, bool is_old = false) {
+        auto text = cluster(k_server);
+        text.replace(text.find(kubeadm_config()), kubeadm_config().size(), kubeadm_config(more));
+        if (is_old) { text.replace(text.find("v1beta4"), 7, "v1beta3"); }
+        return fault(text);
+    };
+    CHECK(with("apiServer: {extraArgs: [{name: v, value: '2'}]}\\n").empty());
+    CHECK(with("apiServer: {extraArgs: {v: '2'}}\\nscheduler: {}\\netcd: {local: {extraArgs: }}\\n", true).empty());
+    CHECK(with("apiServer: {extraArgs: {v: '2'}}\\n") ==
+          "apiServer.extraArgs of kubeadm-config: expected a list of name and value, as v1beta4 has it, found a "
+          "mapping");
+    CHECK(with("etcd: {local: {extraArgs: [{name: v, value: '2'}]}}\\n", true) ==
+          "etcd.local.extraArgs of kubeadm-config: expected a mapping, as before v1beta4, found a list");
+    CHECK(with("apiServer: {extraArgs: {audit-log-maxage: 30}}\\n", true) ==
+          "apiServer.extraArgs.audit-log-maxage of kubeadm-config: expected a string, found the integer '30'");
+    CHECK(with("scheduler: {extraArgs: [{name: profiling, value: false}]}\\n") ==
+          "scheduler.extraArgs (profiling) of kubeadm-config: expected a string, found the boolean 'false'");
+}
+
 TEST_CASE("kubeadm takes the address of an API server from its Pod") {
     CHECK(fault(cluster(static_pod("kube-apiserver", "kube-apiserver-a", "a", ""))) ==
           "Pod kube-system/kube-apiserver-a has no annotation "
@@ -182,6 +202,22 @@ TEST_CASE("kubeadm takes the socket of the runtime from the Node or from a file 
     CHECK(found("", false, false).empty());  // as where nothing was made by kubeadm
     CHECK(found("", true, false).ends_with("tells kubeadm the socket of the container runtime: b"));
     CHECK(found(mark, false, false).ends_with("tells kubeadm the socket of the container runtime: a"));
+}
+
+TEST_CASE("a phase that is left out takes nothing from a kubelet's configuration") {
+    const auto inventory = inventory_of(
+        cluster(k_server) +
+        config_map("kubelet-config",
+                   "kubelet: \"apiVersion: kubelet.config.k8s.io/v1beta1\\nkind: KubeletConfiguration\\n\""));
+    const auto seen = observe(inventory);
+    Diagnostics faults;
+    auto documents = value::read_yaml("kubelet: {arguments: [], config: {maxPods: 5}}\n", "facts", faults);
+    const NodeAnswers nodes{{"a", {std::move(documents.front().root), "", 1, 2}}};
+    CheckInput input{inventory, seen, builtin_catalogue(), Version::parse("v1.35.4"), &nodes};
+    const std::string_view only[] = {"config-drift"};
+    CHECK(run_checks(input, {}, only).front().outcome == Outcome::fail);
+    input.intent.skipped_phases = "addon/coredns,kubelet-config";
+    CHECK(run_checks(input, {}, only).front().outcome == Outcome::ok);
 }
 
 TEST_CASE("a dump of other namespaces says nothing of kubeadm's ConfigMaps") {
