@@ -135,7 +135,8 @@ def write_objects(cluster, all_names, version):
                 labels={"k8s-app": "kube-dns"},
             ),
         )
-    write_object(cluster, kubeadm_dump.config_map("kube-proxy", **{"config.conf": "kind: KubeProxyConfiguration\n"}))
+    proxy = "apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\n"
+    write_object(cluster, kubeadm_dump.config_map("kube-proxy", **{"config.conf": proxy}))
     write_object(cluster, kubeadm_dump.config_map("coredns", Corefile=".:53 {\n    kubernetes cluster.local\n}\n"))
     node_files.put(cluster / "configmaps/kube-system/kubeadm-config.yaml", KUBEADM_CONFIG.format(version=version))
 

@@ -47,6 +47,14 @@ std::vector<std::string> texts_of(const value::Node& in, std::string_view key) {
     return texts;
 }
 
+std::vector<std::string> urls_in(const std::string& manifest, const std::string& option) {
+    std::vector<std::string> urls;
+    const auto text = manifest_option(manifest, option);
+    if (text.empty()) return urls;
+    for (const auto url : base::split(text, ',')) urls.emplace_back(url);
+    return urls;
+}
+
 class Gateway {
 public:
     Gateway(const Place& place, net::HttpClient& client, std::string url)
@@ -89,19 +97,15 @@ std::optional<std::uint64_t> etcd_number(const value::Node* node) {
     return node->is_string() ? base::parse_number<std::uint64_t>(node->text()) : node->as_uint();
 }
 
-std::vector<std::string> etcd_urls(const std::string& manifest) {
-    std::vector<std::string> urls;
-    const auto text = manifest_option(manifest, "--listen-client-urls");
-    if (text.empty()) return urls;
-    for (const auto url : base::split(text, ',')) urls.emplace_back(url);
-    return urls;
-}
+std::vector<std::string> etcd_urls(const std::string& manifest) { return urls_in(manifest, "--listen-client-urls"); }
 
 std::string etcd_url(const std::string& manifest) {
-    const auto urls = etcd_urls(manifest);
+    // With them the others answer gRPC only.
+    auto urls = urls_in(manifest, "--listen-client-http-urls");
+    if (urls.empty()) urls = etcd_urls(manifest);
     for (const auto& url : urls) {
-        if (url.find("://127.0.0.1:") != std::string::npos || url.find("://localhost:") != std::string::npos)
-            return url;
+        for (const auto* host : {"://127.0.0.1:", "://localhost:", "://[::1]:"})
+            if (url.find(host) != std::string::npos) return url;
     }
     if (!urls.empty()) return urls.front();
     throw Error(Exit::checks_failed, "etcd-not-found",
@@ -123,15 +127,26 @@ net::Request etcd_request(const Place& place, const std::string& url, std::strin
     return request;
 }
 
+namespace {
+
+/// What it says of itself from 3.6 on, else what it was started with: a flag wins over its variable.
+std::uint64_t quota_of(const std::string& manifest, const value::Node& status) {
+    auto given = manifest_option(manifest, "--quota-backend-bytes");
+    if (given.empty()) given = manifest_variable(manifest, "ETCD_QUOTA_BACKEND_BYTES");
+    const auto told = etcd_number(status.find("dbSizeQuota")).value_or(0);
+    const auto quota = told != 0 ? told : base::parse_number<std::uint64_t>(given).value_or(0);
+    return quota == 0 ? k_quota : quota;
+}
+
+}  // namespace
+
 EtcdFacts read_etcd(const Place& place, net::HttpClient& client, const std::string& manifest) {
     EtcdFacts facts;
     facts.listen_urls = etcd_urls(manifest);
     if (facts.listen_urls.empty()) return facts;
-    const auto quota =
-        base::parse_number<std::uint64_t>(manifest_option(manifest, "--quota-backend-bytes")).value_or(0);
-    facts.quota = quota == 0 ? k_quota : quota;
     Gateway gateway(place, client, etcd_url(manifest));
     const auto status = gateway.ask("/v3/maintenance/status", "{}");
+    facts.quota = quota_of(manifest, status);
     facts.member = id_of(status.find_path({"header", "member_id"}));
     facts.leader = id_of(status.find("leader"));
     facts.cluster = id_of(status.find_path({"header", "cluster_id"}));

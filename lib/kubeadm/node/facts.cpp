@@ -188,6 +188,10 @@ Facts read_facts(const Node& node, net::HttpClient& client, const FactQuestions&
         reader.take("kubelet.arguments", facts.kubelet_arguments,
                     [&] { return process_arguments(place, *facts.kubelet_pid); });
     reader.take("kubelet.ownFlags", facts.kubelet_own_flags, [&] { return kubelet_own_flags(place); });
+    reader.take("kubelet.kubeadmFlags", facts.kubeadm_files, [&] {
+        const bool has_instance_config = place.exists("/var/lib/kubelet/instance-config.yaml");
+        return KubeadmFiles{place.read_if_there("/var/lib/kubelet/kubeadm-flags.env"), has_instance_config};
+    });
     const auto arguments = facts.kubelet_arguments.value_or(std::vector<std::string>());
     reader.take("kubelet.config", facts.kubelet_config,
                 [&] { return kubelet_configuration(place, kubelet_configuration_path(arguments)); });
@@ -258,6 +262,9 @@ value::Node facts_document(const Facts& facts, std::int64_t now) {
              {"pid", facts.kubelet_pid ? value::Node(*facts.kubelet_pid) : value::Node()},
              {"arguments", facts.kubelet_arguments ? value::Node::strings(*facts.kubelet_arguments) : value::Node()},
              {"ownFlags", facts.kubelet_own_flags ? value::Node::strings(*facts.kubelet_own_flags) : value::Node()},
+             {"kubeadmFlags", facts.kubeadm_files ? text_or_null(facts.kubeadm_files->flags) : value::Node()},
+             {"instanceConfig",
+              facts.kubeadm_files ? value::Node(facts.kubeadm_files->has_instance_config) : value::Node()},
              {"config", facts.kubelet_config ? *facts.kubelet_config : value::Node()},
              {"dropIns", drop_ins_document(facts.drop_ins)},
              {"healthy", facts.kubelet_problem ? value::Node(facts.kubelet_problem->empty()) : value::Node()},

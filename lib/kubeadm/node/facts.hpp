@@ -79,6 +79,12 @@ struct DropIn {
     value::Node config;  ///< a mapping
 };
 
+/// What kubeadm keeps of a kubelet beside its configuration.
+struct KubeadmFiles {
+    std::optional<std::string> flags;  ///< the text of kubeadm-flags.env
+    bool has_instance_config = false;  ///< instance-config.yaml is there
+};
+
 /// What is asked beside the usual facts.
 struct FactQuestions {
     bool with_requests = false;  ///< the metrics of its API server, some megabytes
@@ -100,6 +106,7 @@ struct Facts {
     std::optional<ApiServerFacts> api_server;  ///< only where there is a manifest of it
     std::optional<std::vector<std::string>> kubelet_arguments;  ///< of the process
     std::optional<std::vector<std::string>> kubelet_own_flags;  ///< those that an administrator has written down
+    std::optional<KubeadmFiles> kubeadm_files;
     std::optional<value::Node> kubelet_config;                  ///< the file that it was given
     std::optional<std::vector<DropIn>> drop_ins;                ///< in the order in which it reads them
     std::optional<std::string> kubelet_problem;                 ///< why it is not healthy, "" if it is

@@ -85,6 +85,14 @@ void find_strays(const Place& place, ManifestSet& set) {
     }
 }
 
+/// That of the component, else the first; nullptr without any.
+const value::Node* own_container(const value::Node& pod) {
+    const auto* containers = pod.find_path({"spec", "containers"});
+    if (containers == nullptr || containers->items().empty()) return nullptr;
+    const auto* container = container_of(pod, pod.get_string({"metadata", "name"}));
+    return container == nullptr ? &containers->items().front() : container;
+}
+
 }  // namespace
 
 Manifest judge_manifest(std::string_view component, const std::string& path, const std::string& text) {
@@ -218,10 +226,8 @@ std::string pki_directory(const Place& place) {
 
 std::string manifest_option(const std::string& manifest, const std::string& name) {
     const auto pod = only_document(manifest);
-    const auto* containers = pod ? pod->find_path({"spec", "containers"}) : nullptr;
-    if (containers == nullptr || containers->items().empty()) return {};
-    const auto* container = container_of(*pod, pod->get_string({"metadata", "name"}));
-    if (container == nullptr) container = &containers->items().front();
+    const auto* container = pod ? own_container(*pod) : nullptr;
+    if (container == nullptr) return {};
     std::string option;
     bool is_next = false;  // --name VALUE
     for (const char* member : {"command", "args"}) {
@@ -234,6 +240,17 @@ std::string manifest_option(const std::string& manifest, const std::string& name
         }
     }
     return option;
+}
+
+std::string manifest_variable(const std::string& manifest, std::string_view name) {
+    const auto pod = only_document(manifest);
+    const auto* container = pod ? own_container(*pod) : nullptr;
+    const auto* variables = container == nullptr ? nullptr : container->find("env");
+    std::string found;
+    if (variables == nullptr) return found;
+    for (const value::Node& each : variables->items())
+        if (each.get_string({"name"}) == name) found = each.get_string({"value"});
+    return found;
 }
 
 }  // namespace kmm::kubeadm

@@ -60,5 +60,7 @@ void require_whole(const ManifestSet& manifests);
 
 /// The value of --NAME=VALUE in the words of the first container, "" if there is none; `name` has its dashes.
 [[nodiscard]] std::string manifest_option(const std::string& manifest, const std::string& name);
+/// The value of an environment variable of that container, "" if it is not set there.
+[[nodiscard]] std::string manifest_variable(const std::string& manifest, std::string_view name);
 
 }  // namespace kmm::kubeadm

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checks of what each node says of itself: kmm-worker kubernetes facts.
 #include <algorithm>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -119,8 +120,22 @@ Finding kubeadm_running(const CheckInput& input) {
     });
 }
 
+/// What to do about a certificate that ends: kubeadm renews neither authorities nor what kubelets have.
+std::string renewal_of(std::string_view file) {
+    if (file.ends_with("/ca.crt") || file.ends_with("-ca.crt")) {
+        return "kubeadm renews no authority: replace it by hand, and all certificates that it has signed";
+    }
+    if (file.find("/kubelet/") != std::string_view::npos || file.ends_with("kubelet.conf")) {
+        return "a kubelet renews its own, see journalctl -u kubelet; for one that has expired, on a control plane: "
+               "kubeadm kubeconfig user --org system:nodes --client-name system:node:NODE; that is "
+               "/etc/kubernetes/kubelet.conf of the node, then restart the kubelet";
+    }
+    return "kubeadm certs renew all";
+}
+
 Finding cert_expiry(const CheckInput& input) {
     std::vector<std::string> unknown;
+    std::set<std::string> fixes;
     auto found = each_node(input, "no certificate expires within 7 days", [&](const std::string& name,
                                                                               const Node& facts) {
         std::vector<std::string> problems;
@@ -144,11 +159,15 @@ Finding cert_expiry(const CheckInput& input) {
                     problems.push_back(fmt::format("{} {} {}", file,
                                                    end && *end <= now ? "has expired on" : "expires on",
                                                    base::escape(until)));
+                    fixes.insert(renewal_of(item.get_string({"file"})));
                 }
             }
         }
         return base::join(problems, ", ");
     });
+    if (found.outcome == Outcome::fail) {
+        found.fix = base::join(std::vector<std::string>(fixes.begin(), fixes.end()), "; ");
+    }
     return known_or_skipped(std::move(found), unknown);
 }
 

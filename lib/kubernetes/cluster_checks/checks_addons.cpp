@@ -7,8 +7,9 @@
 
 #include "base/text.hpp"
 #include "kubernetes/cluster_checks/cluster_checks.hpp"
+#include "kubernetes/cluster_checks/kubeadm_reads.hpp"
 #include "kubernetes/finding/configuration.hpp"
-#include "kubernetes/versions/path.hpp"
+#include "kubernetes/finding/node_findings.hpp"
 
 namespace kmm::kubernetes {
 namespace {
@@ -64,18 +65,6 @@ bool heeds_disabled(const Version& kubeadm) {
 /// kubeadm has phases of upgrade apply, and installs kube-proxy also where its ConfigMap is missing.
 bool has_phases(const Version& kubeadm) { return kubeadm.line() >= MinorVersion{1, 32}; }
 
-/// Versions that control planes get on the way, in order; the target alone where the way is not known.
-std::vector<Version> versions_on_way(const CheckInput& input) {
-    std::vector<Version> versions;
-    if (input.seen.faults.empty() && input.seen.lowest_control_plane() && input.seen.lowest_kubelet()) {
-        for (const auto& step : find_path(input.catalogue, input.seen, *input.target).steps) {
-            if (step.part == Step::Part::control_planes) { versions.push_back(step.version); }
-        }
-    }
-    if (versions.empty()) { versions.push_back(*input.target); }
-    return versions;
-}
-
 /// Of a cluster without kube-proxy: which kubeadm on the way installs it. `map_unknown`: why it is not known whether
 /// its ConfigMap is there.
 Finding installed_proxy(const CheckInput& input, const std::string& map_unknown) {
@@ -127,7 +116,7 @@ Finding kube_proxy_absent(const CheckInput& input) {
     if (const auto phase = skipped_phase(input.intent.skipped_phases, "kube-proxy"); !phase.empty()) {
         return {Outcome::ok, fmt::format("kubeadm's phase {} is left out", phase)};
     }
-    return installed_proxy(input, input.inventory.unknown_reason("ConfigMap", "configmaps"));
+    return installed_proxy(input, system_maps_unknown(input.inventory));
 }
 
 /// The one that kubeadm writes; nullptr if there is none.
@@ -256,7 +245,7 @@ Finding coredns_migratable(const CheckInput& input) {
     if (auto reason = system_deployments_unknown(input.inventory); !reason.empty()) {
         return {Outcome::skip, std::move(reason)};
     }
-    if (auto reason = input.inventory.unknown_reason("ConfigMap", "configmaps"); !reason.empty()) {
+    if (auto reason = system_maps_unknown(input.inventory); !reason.empty()) {
         return {Outcome::skip, std::move(reason)};
     }
     const auto& maps = input.inventory.config_maps;
@@ -273,6 +262,7 @@ Finding coredns_migratable(const CheckInput& input) {
     }
     const auto running = Version::of_image(image);
     const auto target = Version::parse(entry->coredns);
+    const auto corefile = map->data.find("Corefile");
     std::vector<std::string> problems;
     if (!running || !running->suffix.empty() || !has(k_released, running->text().substr(1))) {
         problems.push_back(
@@ -280,10 +270,9 @@ Finding coredns_migratable(const CheckInput& input) {
     } else if (const auto* older = deployer_of_older(input, *running)) {
         problems.push_back(fmt::format("CoreDNS {} is newer than {}, which {} deploys", running->text(),
                                        Version::parse(older->coredns)->text(), older->version.text()));
-    } else if (target && *running == *target) {
+    } else if (target && *running == *target && corefile != map->data.end()) {
         return {Outcome::ok, fmt::format("CoreDNS {} stays, and with it the Corefile", running->text())};
     }
-    const auto corefile = map->data.find("Corefile");
     if (corefile == map->data.end()) {
         problems.emplace_back("ConfigMap kube-system/coredns has no Corefile");
     } else {

@@ -8,6 +8,7 @@
 
 #include "base/text.hpp"
 #include "kubernetes/cluster_checks/cluster_checks.hpp"
+#include "kubernetes/cluster_checks/kubeadm_reads.hpp"
 #include "kubernetes/finding/configuration.hpp"
 #include "kubernetes/finding/node_findings.hpp"
 #include "kubernetes/inventory/kubelet_config.hpp"
@@ -29,6 +30,7 @@ Finding kubeadm_config_parses(const CheckInput& input) {
                     fmt::format("apiVersion {} is not read by kubeadm v1.27 and later", base::escape(version))};
         }
     }
+    if (auto unread = kubeadm_reads(input); unread.outcome != Outcome::ok) { return unread; }
     return {Outcome::skip,
             fmt::format("{} can be read; only kubeadm config validate on a node shows that the target accepts it",
                         base::escape(version))};
@@ -37,8 +39,13 @@ Finding kubeadm_config_parses(const CheckInput& input) {
 Finding kubelet_config_cm(const CheckInput& input) {
     const auto configuration = kubelet_config_map(input.inventory);
     if (!configuration.root) { return configuration.problem; }
-    return {Outcome::ok, fmt::format("ConfigMap kube-system/kubelet-config holds {}",
-                                     base::escape(configuration.root->get_string({"apiVersion"})))};
+    const auto version = configuration.root->get_string({"apiVersion"});
+    if (version != "kubelet.config.k8s.io/v1beta1") {
+        return {Outcome::fail, fmt::format("kubelet of ConfigMap kube-system/kubelet-config: expected apiVersion "
+                                           "kubelet.config.k8s.io/v1beta1, found '{}'",
+                                           base::escape(version))};
+    }
+    return {Outcome::ok, fmt::format("ConfigMap kube-system/kubelet-config holds {}", base::escape(version))};
 }
 
 Finding kubernetes_version_cm(const CheckInput& input) {

@@ -2,6 +2,7 @@
 // Checks of flags, admission plugins and feature gates that the target lacks.
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -103,6 +104,51 @@ std::vector<std::string> names_in(const std::map<std::string, std::string>& flag
     return result;
 }
 
+/// A feature gate and what it is set to, as written; the text is "" where none is.
+using Gates = std::vector<std::pair<std::string, std::string>>;
+
+/// Those of --feature-gates. Of one component they may be written as "component:Gate=true".
+Gates gates_of_flags(const std::map<std::string, std::string>& flags) {
+    Gates gates;
+    const auto at = flags.find("feature-gates");
+    if (at == flags.end()) { return gates; }
+    for (auto piece : base::split(at->second, ',')) {
+        const auto equals = piece.find('=');
+        auto name = base::trim(piece.substr(0, equals));
+        if (const auto colon = name.rfind(':'); colon != std::string_view::npos) { name = name.substr(colon + 1); }
+        gates.emplace_back(name, equals == std::string_view::npos ? "" : base::trim(piece.substr(equals + 1)));
+    }
+    return gates;
+}
+
+/// Those of a configuration's featureGates; none for null.
+Gates gates_of_configuration(const Node* configured) {
+    Gates gates;
+    if (configured == nullptr || !configured->is_mapping()) { return gates; }
+    for (const auto& each : configured->members()) {
+        const bool is_scalar = !each.value.is_mapping() && !each.value.is_sequence();
+        gates.emplace_back(each.key, is_scalar ? each.value.text() : std::string());
+    }
+    return gates;
+}
+
+/// As Go reads a flag of a gate.
+std::optional<bool> switch_of(std::string_view text) {
+    const auto lower = base::to_lower(text);
+    if (lower == "true" || lower == "t" || lower == "1") { return true; }
+    return lower == "false" || lower == "f" || lower == "0" ? std::optional(false) : std::nullopt;
+}
+
+/// Why a minor does not start with the gate, as "feature gate A (gone in v1.35)"; "" if it does.
+std::string gate_problem(const MinorFacts& facts, const std::string& name, std::string_view setting) {
+    if (contains(facts.removed.feature_gates, name)) {
+        return fmt::format("feature gate {} (gone in {})", name, facts.minor.text());
+    }
+    const auto is_set = switch_of(setting);
+    if (!is_set || !contains(facts.removed.locked_gates, fmt::format("{}={}", name, !*is_set))) { return {}; }
+    return fmt::format("feature gate {}={} (locked to {} from {} on)", name, *is_set, !*is_set, facts.minor.text());
+}
+
 /// What `flags` of a component have that is gone. `place`: where they are, as "kube-apiserver on cp1".
 void find_removed(std::string_view component, std::string_view place, const std::map<std::string, std::string>& flags,
                   const RemovedIn& removed_in, std::vector<std::string>& found) {
@@ -114,10 +160,10 @@ void find_removed(std::string_view component, std::string_view place, const std:
         for (const auto& flag : removed_flags_of(facts->removed, component)) {
             if (flags.contains(flag)) { report("flag", "--" + flag, *facts); }
         }
-        for (const auto& gate : words("feature-gates")) {
-            // Gates of one component may be written as "component:Gate=true".
-            const auto name = gate.substr(gate.rfind(':') == std::string::npos ? 0 : gate.rfind(':') + 1);
-            if (contains(facts->removed.feature_gates, name)) { report("feature gate", name, *facts); }
+        for (const auto& [gate, setting] : gates_of_flags(flags)) {
+            if (const auto problem = gate_problem(*facts, gate, setting); !problem.empty()) {
+                found.push_back(fmt::format("{}: {}", place, problem));
+            }
         }
         for (const auto* flag : {"enable-admission-plugins", "disable-admission-plugins"}) {
             for (const auto& plugin : words(flag)) {
@@ -165,6 +211,18 @@ constexpr std::string_view k_gone_from_etcd[] = {
     "enable-v2",          "experimental-enable-v2v3", "proxy", "proxy-failure-wait", "proxy-refresh-interval",
     "proxy-dial-timeout", "proxy-write-timeout",      "proxy-read-timeout"};
 
+/// Flags of etcd 3.5 and the feature gates that etcd 3.6 has for them; it refuses both at once. Source: etcd's
+/// ExperimentalFlagToFeatureMap.
+constexpr std::pair<std::string_view, std::string_view> k_gated_in_etcd[] = {
+    {"experimental-stop-grpc-service-on-defrag", "StopGRPCServiceOnDefrag"},
+    {"experimental-initial-corrupt-check", "InitialCorruptCheck"},
+    {"experimental-compact-hash-check-enabled", "CompactHashCheck"},
+    {"experimental-txn-mode-write-with-shared-buffer", "TxnModeWriteWithSharedBuffer"},
+    {"experimental-enable-lease-checkpoint", "LeaseCheckpoint"},
+    {"experimental-enable-lease-checkpoint-persist", "LeaseCheckpointPersist"}};
+/// What kubeadm gives it where kubeadm-config has no feature-gates.
+constexpr const char* k_etcd_gates = "InitialCorruptCheck=true";
+
 /// The same for the manifest of etcd, whose version is what kubeadm-config fixes or kubeadm of the target brings.
 void find_removed_from_etcd(const CheckInput& input, std::vector<std::string>& found) {
     const auto configuration = cluster_configuration(input.inventory);
@@ -179,18 +237,26 @@ void find_removed_from_etcd(const CheckInput& input, std::vector<std::string>& f
             found.push_back(fmt::format("etcd.local.extraArgs of kubeadm-config: flag --{} (gone in etcd 3.6)", flag));
         }
     }
+    const auto own = flags.find("feature-gates");
+    const auto gates = own == flags.end() ? std::string(k_etcd_gates) : own->second;
+    for (const auto& [flag, gate] : k_gated_in_etcd) {
+        if (!flags.contains(std::string(flag)) || gates.find(gate) == std::string::npos) { continue; }
+        found.push_back(fmt::format("etcd.local.extraArgs of kubeadm-config: flag --{} (etcd 3.6 refuses it beside "
+                                    "--feature-gates={}{})",
+                                    flag, base::escape(gates), own == flags.end() ? ", which kubeadm gives it" : ""));
+    }
 }
 
 /// Feature gates of a configuration in a ConfigMap that are gone. `place`: what it is called.
 void find_removed_gates(const CheckInput& input, const Configuration& configuration, std::string_view place,
                         std::vector<std::string>& found) {
-    const Node* gates = configuration.root ? configuration.root->find("featureGates") : nullptr;
-    if (gates == nullptr || !gates->is_mapping()) { return; }
-    for (const auto& gate : gates->members()) {
+    const Node* configured = configuration.root ? configuration.root->find("featureGates") : nullptr;
+    for (const auto& [gate, setting] : gates_of_configuration(configured)) {
+        // A gate that is locked may go later: the first is enough.
         for (const auto* facts : all_removed(input)) {
-            if (contains(facts->removed.feature_gates, gate.key)) {
-                found.push_back(fmt::format("{}: feature gate {} (gone in {})", place, base::escape(gate.key),
-                                            facts->minor.text()));
+            if (const auto problem = gate_problem(*facts, gate, setting); !problem.empty()) {
+                found.push_back(fmt::format("{}: {}", place, problem));
+                break;
             }
         }
     }
@@ -264,20 +330,23 @@ std::string removed_from_kubelet(const Node& facts, const std::vector<std::strin
                                  const Node& configuration, const Crossed& crossed) {
     std::vector<std::string> found;
     const auto flags = flags_of(arguments);
-    const auto* gates = configuration.find("featureGates");
-    const auto flag_gates = names_in(flags, "feature-gates");
+    const auto configured = gates_of_configuration(configuration.find("featureGates"));
+    const auto of_flags = gates_of_flags(flags);
     for (const auto* removed_in : crossed.facts) {
         for (const auto& flag : removed_in->removed.kubelet_flags) {
             if (flags.contains(flag)) {
                 found.push_back(fmt::format("flag --{} (gone in {})", flag, removed_in->minor.text()));
             }
         }
-        for (const auto& gate : removed_in->removed.feature_gates) {
-            const bool is_configured = gates != nullptr && gates->find(gate) != nullptr;
-            if (!is_configured && !contains(flag_gates, gate)) { continue; }
-            const auto file = is_configured ? drop_in_with_gate(facts, gate) : std::string();
-            found.push_back(fmt::format("feature gate {} (gone in {}{}{})", gate, removed_in->minor.text(),
-                                        file.empty() ? "" : "; in ", base::escape(file)));
+        std::set<std::string> reported;
+        for (const auto& [gates, is_configured] : {std::pair(&configured, true), std::pair(&of_flags, false)}) {
+            for (const auto& [gate, setting] : *gates) {
+                auto problem = gate_problem(*removed_in, gate, setting);
+                if (problem.empty() || !reported.insert(gate).second) { continue; }
+                const auto file = is_configured ? drop_in_with_gate(facts, gate) : std::string();
+                if (!file.empty()) { problem.insert(problem.size() - 1, fmt::format("; in {}", base::escape(file))); }
+                found.push_back(std::move(problem));
+            }
         }
     }
     return base::join(found, ", ");

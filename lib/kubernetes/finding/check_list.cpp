@@ -65,7 +65,7 @@ constexpr CheckInfo k_checks[] = {
      "set staticPodPath: /etc/kubernetes/manifests in kubelet-config and in /var/lib/kubelet/config.yaml, restart the "
      "kubelet", k_node},
     {"kubeadm-running", false, Weight::fatal, "no other kubeadm is running", "wait for it", k_node},
-    {"kubeadm-config-parses", true, Weight::fatal, "the ConfigMap kubeadm-config can be read by kubeadm",
+    {"kubeadm-config-parses", true, Weight::fatal, "kubeadm can read its configuration in the cluster and on nodes",
      "kubeadm config migrate, then kubeadm init phase upload-config kubeadm", ""},
     {"kubelet-config-cm", true, Weight::fatal, "the ConfigMap kubelet-config holds a KubeletConfiguration",
      "kubeadm init phase upload-config kubelet", ""},

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
+#include "kubernetes/finding/node_findings.hpp"
 #include "kubernetes/versions/observe.hpp"
 #include "value/reader.hpp"
 
@@ -24,7 +25,7 @@ Configuration configuration_of(const Inventory& inventory, std::string_view map,
         return each.meta.ns == "kube-system" && each.meta.name == map;
     });
     if (found == maps.end()) {
-        auto reason = inventory.unknown_reason("ConfigMap", "configmaps");
+        auto reason = system_maps_unknown(inventory);
         if (!reason.empty()) { return {std::nullopt, {Outcome::skip, std::move(reason)}}; }
         const auto versioned = std::find_if(maps.begin(), maps.end(), [&](const auto& each) {
             return each.meta.ns == "kube-system" && each.meta.name.starts_with(fmt::format("{}-1.", map));

@@ -95,6 +95,25 @@ template <typename Problem>
                : found;
 }
 
+/// Why it is not known which ConfigMaps kube-system has, "" if it is.
+[[nodiscard]] inline std::string system_maps_unknown(const Inventory& inventory) {
+    auto reason = inventory.unknown_reason("ConfigMap", "configmaps");
+    const auto& maps = inventory.config_maps;
+    // Every namespace has ConfigMaps of Kubernetes itself.
+    const bool has_any =
+        std::any_of(maps.begin(), maps.end(), [](const auto& map) { return map.meta.ns == "kube-system"; });
+    if (reason.empty() && !inventory.is_live && !has_any) {
+        reason = "the documents contain no ConfigMap of kube-system";
+    }
+    return reason;
+}
+
+/// Whether kubeadm is to leave that phase out.
+[[nodiscard]] inline bool skips_phase(const CheckInput& input, std::string_view phase) {
+    const auto phases = base::split(input.intent.skipped_phases, ',');
+    return std::find(phases.begin(), phases.end(), phase) != phases.end();
+}
+
 /// What a Node is instead of a machine with Linux, "" if it is one.
 [[nodiscard]] inline std::string foreign_system(const NodeObject& node) {
     const auto* type = find_label(node.meta.labels, "type");

@@ -2,6 +2,7 @@
 // What objects say of APIs that go, and of CoreDNS.
 #include <algorithm>
 #include <initializer_list>
+#include <iterator>
 #include <map>
 #include <string_view>
 #include <utility>
@@ -24,6 +25,19 @@ void note(std::vector<UsedApi>& used, std::string object, std::string_view group
     if (removed == nullptr) { return; }
     UsedApi made{std::move(object), std::string(kind), std::move(by), where, removed};
     if (std::find(used.begin(), used.end(), made) == used.end()) { used.push_back(std::move(made)); }
+}
+
+/// Whether it is a part of Kubernetes, which is upgraded itself: each writes with an API of its own version, and what
+/// it wrote long ago keeps that mark.
+bool is_own_manager(std::string_view manager) {
+    static constexpr std::string_view k_own[] = {"kube-apiserver",
+                                                 "kube-controller-manager",
+                                                 "kube-scheduler",
+                                                 "kubelet",
+                                                 "kubeadm",
+                                                 "api-priority-and-fairness-config-consumer-v1",
+                                                 "api-priority-and-fairness-config-producer-v1"};
+    return std::find(std::begin(k_own), std::end(k_own), manager) != std::end(k_own);
 }
 
 bool names_removed_version(std::string_view text) {
@@ -147,9 +161,10 @@ void read_used_apis(const Node& object, const std::string& kind, std::vector<Use
     if (!is_removable(kind) && kind != "HorizontalPodAutoscaler") { return; }
     if (const auto* fields = object.find_path({"metadata", "managedFields"}); fields != nullptr) {
         for (const auto& entry : fields->items()) {
+            const auto manager = entry.get_string({"manager"});
+            if (is_own_manager(manager)) { continue; }
             note(used, name(), entry.get_string({"apiVersion"}), kind,
-                 fmt::format("was written by {} as", base::escape(entry.get_string({"manager"}))),
-                 UsedApi::Where::object);
+                 fmt::format("was written by {} as", base::escape(manager)), UsedApi::Where::object);
         }
     }
     if (kind == "HorizontalPodAutoscaler") {

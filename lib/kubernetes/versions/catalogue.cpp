@@ -53,9 +53,9 @@ private:
         "version", "upgrade_from", "downgrade_to", "applied_patches", "available_patches", "etcd", "coredns", "pause"};
     static constexpr std::array<std::string_view, 4> k_minor_keys{"minor", "cgroup", "removed", "known_issues"};
     static constexpr std::array<std::string_view, 3> k_issue_keys{"versions", "issue", "when"};
-    static constexpr std::array<std::string_view, 7> k_removed_keys{
+    static constexpr std::array<std::string_view, 8> k_removed_keys{
         "complete",          "apiserver_flags", "controller_manager_flags", "scheduler_flags", "kubelet_flags",
-        "admission_plugins", "feature_gates"};
+        "admission_plugins", "feature_gates",   "locked_gates"};
 
     static constexpr std::array<std::string_view, 7> k_application_keys{"name",    "namespace", "selector", "release",
                                                                         "minimum", "maximum",   "cni"};
@@ -257,6 +257,11 @@ private:
         removed.kubelet_flags = strings_of(node, "kubelet_flags");
         removed.admission_plugins = strings_of(node, "admission_plugins");
         removed.feature_gates = strings_of(node, "feature_gates");
+        removed.locked_gates = strings_of(node, "locked_gates");
+        for (const auto& gate : removed.locked_gates)
+            if (!gate.ends_with("=true") && !gate.ends_with("=false"))
+                fault(node.find("locked_gates")->mark(), "bad-value",
+                      fmt::format("locked_gates: expected NAME=true or NAME=false, found '{}'", base::escape(gate)));
     }
 
     void read_known_issue(const Node& item, const std::optional<MinorVersion>& minor, std::vector<KnownIssue>& issues) {
@@ -302,11 +307,9 @@ private:
     /// False where it is not there, or is no flag.
     bool flag_of(const Node& mapping, const char* name) {
         const Node* node = mapping.find(name);
-        if (node == nullptr) { return false; }
-        const auto flag = node->as_bool();
-        if (!flag) {
+        const auto flag = node == nullptr ? std::optional(false) : node->as_bool();
+        if (!flag)
             fault(node->mark(), "bad-value", fmt::format("{}: expected true or false, found {}", name, found(*node)));
-        }
         return flag.value_or(false);
     }
 
@@ -330,10 +333,10 @@ private:
         const Node* selector = item.find("selector");
         if (selector != nullptr) { made.selector = selector_of(*selector, of); }
         if ((selector == nullptr) == (item.find("release") == nullptr)) {
-            fault(
-                item.mark(), selector == nullptr ? "missing-field" : "bad-value",
-                fmt::format("{}: expected selector or release, found {}", of, selector == nullptr ? "neither" : "both"),
-                "selector: labels of its Pods; release: its name in helm list");
+            const bool is_neither = selector == nullptr;
+            fault(item.mark(), is_neither ? "missing-field" : "bad-value",
+                  fmt::format("{}: expected selector or release, found {}", of, is_neither ? "neither" : "both"),
+                  "selector: labels of its Pods; release: its name in helm list");
         }
         made.supported.minimum = bound_of(item, "minimum");
         made.supported.maximum = bound_of(item, "maximum");

@@ -139,6 +139,12 @@ TEST_CASE("etcd is asked on loopback where it listens there") {
     };
     CHECK(etcd_url(manifest(k_listen)) == "https://127.0.0.1:2379");
     CHECK(etcd_url(manifest(", '--listen-client-urls=https://10.0.0.5:2379'")) == "https://10.0.0.5:2379");
+    CHECK(etcd_url(manifest(", '--listen-client-urls=https://[fd00::5]:2379,https://[::1]:2379'")) ==
+          "https://[::1]:2379");
+    // As where HTTP is kept apart from gRPC.
+    CHECK(etcd_url(manifest(std::string(k_listen) +
+                            ", '--listen-client-http-urls=https://10.0.0.5:2382,https://127.0.0.1:2382'")) ==
+          "https://127.0.0.1:2382");
     CHECK(code_of([&] { static_cast<void>(etcd_url(manifest(""))); }) == "etcd-not-found");
 }
 
@@ -171,6 +177,11 @@ TEST_CASE("what etcd says of itself is read from its gateway") {
     CHECK(facts.leader == "7");
     CHECK(facts.size == 300);
     CHECK(facts.quota == 2ULL << 30U);
+    // As kubeadm writes etcd.local.extraEnvs.
+    auto with_variable = manifest;
+    with_variable.replace(with_variable.find("command:"), 8,
+                          "env: [{name: ETCD_QUOTA_BACKEND_BYTES, value: '8589934592'}]\n    command:");
+    CHECK(read_etcd(node.place, client, with_variable).quota == 8ULL << 30U);
     REQUIRE(facts.members.size() == 3);
     CHECK(facts.members[1].is_learner);
     CHECK(facts.members[2].name.empty());

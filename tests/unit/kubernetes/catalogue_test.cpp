@@ -94,7 +94,8 @@ TEST_CASE("every fault is reported, with its place") {
         "- etcd: ''\n"
         "- v1.2.3\n"
         "minors:\n"
-        "- minor: 1.30\n  cgroup: v3\n  removed: {feature_gates: [A, A], complete: maybe, x: 1}\n"
+        "- minor: 1.30\n  cgroup: v3\n  removed: {feature_gates: [A, A], complete: maybe, x: 1, "
+        "locked_gates: [B, C=true]}\n"
         "- minor: v1.34\n  known_issues:\n  - {versions: [v1.34.0, v1.33.0, x], when: always, issues: a}\n  - "
         "{versions: [], issue: ''}\n  - v1.34.1\n");
     const std::vector<std::string> expected{
@@ -118,7 +119,8 @@ TEST_CASE("every fault is reported, with its place") {
         "versions.yaml:15:32: feature_gates: A is listed twice",
         "versions.yaml:15:46: complete: expected true or false, found the string 'maybe'",
         "versions.yaml:15:53: removed: field x is not known, expected one of complete, apiserver_flags, "
-        "controller_manager_flags, scheduler_flags, kubelet_flags, admission_plugins, feature_gates",
+        "controller_manager_flags, scheduler_flags, kubelet_flags, admission_plugins, feature_gates, locked_gates",
+        "versions.yaml:15:73: locked_gates: expected NAME=true or NAME=false, found 'B'",
         "versions.yaml:18:5: known_issues: issue is missing",
         "versions.yaml:18:26: known_issues: expected a version of v1.34, found v1.33.0",
         "versions.yaml:18:35: versions: expected MAJOR.MINOR.PATCH as v1.34.4, found 'x'",

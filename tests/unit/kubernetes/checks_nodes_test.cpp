@@ -227,6 +227,16 @@ TEST_CASE("what services of nodes say trips their checks") {
     };
     trips("cert-expiry", certificate("2026-01-08T00:00:00Z", "2026-01-02T00:00:00Z"),
           "a: a.crt expires on 2026-01-08T00:00:00Z");
+    // kubeadm certs renew all is no cure for authorities and kubelets.
+    for (const auto& [file, fix] : {std::pair("/etc/kubernetes/pki/apiserver.crt", "kubeadm certs renew all"),
+                                    std::pair("/etc/kubernetes/pki/front-proxy-ca.crt", "kubeadm renews no authority"),
+                                    std::pair("/etc/kubernetes/pki/etcd/ca.crt", "kubeadm renews no authority"),
+                                    std::pair("/var/lib/kubelet/pki/kubelet-client-current.pem", "a kubelet renews"),
+                                    std::pair("/etc/kubernetes/kubelet.conf", "a kubelet renews")}) {
+        const auto ending = Changes{{"w", {"{file: a.crt, problem: '', notAfter: '2026-12-02T00:00:00Z'}",
+                                           std::string("{file: ") + file + ", notAfter: '2026-01-03T00:00:00Z'}"}}};
+        CHECK(node_results(ending).at("cert-expiry").fix.starts_with(fix));
+    }
     const auto copy = Changes{{"w", {"{file: a.crt, problem: '', notAfter: '2026-12-02T00:00:00Z'}",
                                      "{file: a.crt, notAfter: '2026-12-02T00:00:00Z'}, {file: "
                                      "/etc/kubernetes/admin.conf, notAfter: '2025-12-02T00:00:00Z'}"}}};

@@ -51,7 +51,7 @@ spec: {nodeName: b}
 ---
 {kind: ConfigMap, apiVersion: v1, metadata: {name: kubeadm-config, namespace: kube-system}, data: {ClusterConfiguration: "kind: ClusterConfiguration\nkubernetesVersion: v1.33.0\netcd: {external: {}}"}}
 ---
-{kind: ConfigMap, apiVersion: v1, metadata: {name: kubelet-config, namespace: kube-system}, data: {kubelet: "kind: KubeletConfiguration\nfailCgroupV1: false\nfeatureGates: {PodIndexLabel: true}"}}
+{kind: ConfigMap, apiVersion: v1, metadata: {name: kubelet-config, namespace: kube-system}, data: {kubelet: "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\nfailCgroupV1: false\nfeatureGates: {PodIndexLabel: true}"}}
 ---
 {kind: APIService, apiVersion: apiregistration.k8s.io/v1, metadata: {name: v1.x}}
 ---

@@ -121,7 +121,8 @@ Node removed_node(const kubernetes::Removals& removed) {
                           {"scheduler_flags", Node::strings(removed.scheduler_flags)},
                           {"kubelet_flags", Node::strings(removed.kubelet_flags)},
                           {"admission_plugins", Node::strings(removed.admission_plugins)},
-                          {"feature_gates", Node::strings(removed.feature_gates)}});
+                          {"feature_gates", Node::strings(removed.feature_gates)},
+                          {"locked_gates", Node::strings(removed.locked_gates)}});
 }
 
 Node path_node(const kubernetes::Path& path) {
@@ -199,6 +200,7 @@ Exit show_version(cli::Context& context, const Catalogue& catalogue, const kuber
             if (!list->empty() || removed.complete)
                 rows.emplace_back(fmt::format("removed {}", name), list->empty() ? "none" : base::join(*list, ", "));
         if (!removed.complete) rows.emplace_back("removed", "the lists may lack something");
+        if (!removed.locked_gates.empty()) rows.emplace_back("locked gates", base::join(removed.locked_gates, ", "));
     }
     context.console.out(cli::format_properties(rows));
     return Exit::ok;
