@@ -9,7 +9,6 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "recipe/chart/ignore.hpp"
-#include "recipe/chart/strvals.hpp"
 #include "recipe/chart/values.hpp"
 #include "recipe/template/yaml.hpp"
 #include "sys/directory.hpp"
@@ -24,6 +23,7 @@ using recipe::tmpl::Value;
 namespace {
 
 constexpr int k_depth_max = 50;
+constexpr std::string_view k_metadata = "Chart.yaml";
 
 class ChartWalk {
 public:
@@ -36,6 +36,11 @@ public:
 
     recipe::chart::Chart load() {
         directory("", 0);
+        if (ignore_.ignores(k_metadata, false) && fs::exists(root_ + '/' + std::string(k_metadata))) {
+            throw Error(Exit::data, "bad-chart", "Chart.yaml is left out by a pattern of this file")
+                .at(Position{root_ + "/.helmignore", 0, 0})
+                .hint("a pattern with '!' leaves out all that it does not match");
+        }
         auto chart = recipe::chart::load_chart(std::move(files_), root_);
         chart.notices = std::move(notices_);
         return chart;
@@ -133,11 +138,21 @@ recipe::chart::Chart read_chart(const std::string& path) {
         recipe::chart::read_archive(sys::read_file(place, recipe::chart::k_chart_size_max), place), place);
 }
 
-UserValues read_values(const std::vector<std::string>& files, const std::vector<std::string>& sets) {
+UserValues read_values(const std::vector<std::string>& files, const std::vector<SetArgument>& sets) {
+    bool is_input_read = false;
+    const auto text_of = [&](const std::string& file) {
+        if (file != "-") { return sys::read_file(file); }
+        if (is_input_read) {
+            throw Error(Exit::usage, "bad-value", "expected one use of standard input, found several")
+                .hint("give '-' to one of --values and --set-file, once");
+        }
+        is_input_read = true;
+        return sys::read_fd(0, "-");
+    };
     UserValues read;
     Value& values = read.values = Value::map({});
     for (const auto& file : files) {
-        std::string text = file == "-" ? sys::read_fd(0, "-") : sys::read_file(file);
+        std::string text = text_of(file);
         recipe::tmpl::YamlFault fault;
         Value given = recipe::tmpl::read_yaml_text(text, fault);
         if (!fault.message.empty()) {
@@ -151,7 +166,7 @@ UserValues read_values(const std::vector<std::string>& files, const std::vector<
         values = recipe::chart::merge_values(values, given);
         read.files.push_back({file, std::move(text), std::move(given)});
     }
-    for (const auto& set : sets) { recipe::chart::set_values(values, set); }
+    for (const auto& [form, text] : sets) { recipe::chart::set_values(values, text, form, text_of); }
     return read;
 }
 

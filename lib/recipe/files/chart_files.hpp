@@ -7,6 +7,7 @@
 
 #include "recipe/chart/chart.hpp"
 #include "recipe/chart/render.hpp"
+#include "recipe/chart/strvals.hpp"
 
 namespace kmm::recipe::files {
 
@@ -15,13 +16,19 @@ namespace kmm::recipe::files {
 /// "bad-chart" for devices, sockets and pipes in it, "recipe-too-large" for more than 100 MiB.
 [[nodiscard]] recipe::chart::Chart read_chart(const std::string& path);
 
+/// One --set, --set-string, --set-json, --set-file or --set-literal.
+struct SetArgument {
+    recipe::chart::SetForm form;
+    std::string text;
+};
+
 /// What the user gives a chart.
 struct UserValues {
-    recipe::tmpl::Value values;                     ///< of all files and of --set
+    recipe::tmpl::Value values;                     ///< of all files and of --set and its forms
     std::vector<recipe::chart::GivenValues> files;  ///< in the order of the command line
 };
-/// --values files over each other, then --set. "-" is standard input. Errors: not_found, data "bad-values" with file
-/// and line, usage "bad-set".
-[[nodiscard]] UserValues read_values(const std::vector<std::string>& files, const std::vector<std::string>& sets);
+/// --values files over each other, then `sets` in their order. "-" is standard input. Errors: not_found, data
+/// "bad-values" with file and line, usage "bad-set", and "bad-value" for "-" given twice.
+[[nodiscard]] UserValues read_values(const std::vector<std::string>& files, const std::vector<SetArgument>& sets);
 
 }  // namespace kmm::recipe::files
