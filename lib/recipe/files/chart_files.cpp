@@ -2,6 +2,7 @@
 #include "recipe/files/chart_files.hpp"
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -24,6 +25,12 @@ namespace {
 
 constexpr int k_depth_max = 50;
 constexpr std::string_view k_metadata = "Chart.yaml";
+
+bool is_address(std::string_view text) {
+    constexpr std::array<std::string_view, 3> k_schemes{"http://", "https://", "oci://"};
+    return std::any_of(k_schemes.begin(), k_schemes.end(),
+                       [&](std::string_view scheme) { return text.starts_with(scheme); });
+}
 
 class ChartWalk {
 public:
@@ -131,6 +138,11 @@ private:
 }  // namespace
 
 recipe::chart::Chart read_chart(const std::string& path) {
+    if (is_address(path)) {
+        throw Error(Exit::usage, "bad-value",
+                    fmt::format("expected a directory or a .tgz, found the address {}", base::escape(path)))
+            .hint("helm pull fetches the .tgz");
+    }
     std::string place = path;
     while (place.size() > 1 && place.ends_with('/')) { place.pop_back(); }
     if (fs::is_directory(place)) { return ChartWalk(place).load(); }
@@ -141,6 +153,11 @@ recipe::chart::Chart read_chart(const std::string& path) {
 UserValues read_values(const std::vector<std::string>& files, const std::vector<SetArgument>& sets) {
     bool is_input_read = false;
     const auto text_of = [&](const std::string& file) {
+        if (is_address(file)) {
+            throw Error(Exit::usage, "bad-value",
+                        fmt::format("expected a file, found the address {}", base::escape(file)))
+                .hint("fetch it first, and give '-' to read it from standard input");
+        }
         if (file != "-") { return sys::read_file(file); }
         if (is_input_read) {
             throw Error(Exit::usage, "bad-value", "expected one use of standard input, found several")
