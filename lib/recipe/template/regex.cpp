@@ -62,6 +62,25 @@ std::optional<std::string> class_of(std::string_view name, bool is_negated, bool
     return fmt::format("\\{}{{{}}}", is_negated ? 'P' : 'p', chosen);
 }
 
+/// Go takes letters and digits of ASCII alone, RE2 those of all languages.
+void require_group_name(std::string_view name) {
+    const bool is_good = std::all_of(name.begin(), name.end(), [](char c) {
+        return c == '_' || (static_cast<unsigned char>(c) < 0x80 && std::isalnum(static_cast<unsigned char>(c)) != 0);
+    });
+    if (!is_good) {
+        throw Fault{fmt::format("error parsing regexp: invalid named capture: `(?P<{}>`", name)};
+    }
+}
+
+/// {N} with more digits than RE2 reads is a text to it, and an error to Go.
+void require_repeat_count(std::string_view rest) {
+    const std::size_t digits = rest.find_first_not_of("0123456789", 1) - 1;
+    const std::size_t close = rest.find_first_not_of("0123456789,", 1);
+    if (digits > 8 && close != std::string_view::npos && rest[close] == '}') {
+        throw Fault{fmt::format("error parsing regexp: invalid repeat count: `{}`", rest.substr(0, close + 1))};
+    }
+}
+
 /// Go's syntax as this RE2 has it: (?<name>...) is (?P<name>...), classes have one name. Throws Fault for \C, which Go
 /// does not know.
 std::string as_re2(const std::string& pattern) {
@@ -95,10 +114,14 @@ std::string as_re2(const std::string& pattern) {
             is_class = true;
             taken += rest.substr(taken).starts_with('^') ? 1U : 0U;
             taken += rest.substr(taken).starts_with(']') ? 1U : 0U;
-        } else if (rest.starts_with("(?<")) {
+        } else if (rest.starts_with("(?<") || rest.starts_with("(?P<")) {
+            const std::size_t begin = rest.find('<') + 1;
+            require_group_name(rest.substr(begin, rest.find('>') - begin));
             made += "(?P<";
-            at += 2;
+            at += begin - 1;
             continue;
+        } else if (rest[0] == '{') {
+            require_repeat_count(rest);
         }
         made += rest.substr(0, taken);
         at += taken - 1;

@@ -206,6 +206,9 @@ TEST_CASE("classes of characters have Go's names, and Go knows no \\\\C") {
     CHECK(found("\\Q\\C\\E|a") == "a");
     CHECK(error_of("{{ regexFindAll \"\\\\C\" \"a\" -1 }}").code() == "template-error");
     CHECK(rendered("{{ regexMatch \"\\\\C\" \"a\" }}") == "false");
+    CHECK(rendered("{{ regexMatch \"(?P<é>a)\" \"a\" }}{{ regexMatch \"(?<e_1>a)\" \"a\" }}") == "falsetrue");
+    CHECK(rendered("{{ regexFind \"a{9}|{12345678901x\" \"{12345678901x\" }}") == "{12345678901x");
+    CHECK(error_of("{{ regexFind \"a{12345678901}\" \"a\" }}").code() == "template-error");
 }
 
 TEST_CASE("required and fail speak with their own words, and say who called") {
