@@ -13,8 +13,8 @@ namespace kmm::recipe::files {
 
 /// The chart in a directory, without what its .helmignore leaves out, or in a .tgz. Links are followed; those that lead
 /// out of the directory are among its notices. Errors: not_found "io" if it is not there, usage "bad-value" for an
-/// address, those of load_chart; data "bad-chart" for devices, sockets and pipes in it, "recipe-too-large" for more than
-/// 100 MiB.
+/// address, those of load_chart; data "bad-chart" for devices, sockets and pipes in it, "recipe-too-large" for more
+/// than 100 MiB.
 [[nodiscard]] recipe::chart::Chart read_chart(const std::string& path);
 
 /// One --set, --set-string, --set-json, --set-file or --set-literal.

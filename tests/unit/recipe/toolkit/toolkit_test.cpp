@@ -273,8 +273,8 @@ TEST_CASE("the toolkit of OKD need not be of the kernel of its system") {
 TEST_CASE("a toolkit image of one architecture has no kernel of another") {
     const auto faults_of = [](const std::string& architecture) {
         Files files;
-        files.files = {{"dtk.json", "{architecture: " + architecture + ", config: {Labels: {kernel-version: " + k_kernel +
-                                        "}}}"}};
+        files.files = {{"dtk.json", "{architecture: " + architecture +
+                                        ", config: {Labels: {kernel-version: " + k_kernel + "}}}"}};
         files.options.images["dtk.json"] = "q.test/dtk@" + digest('a');
         const auto rows = files.map().rows.size();
         return std::pair(rows, files.faults);
