@@ -8,7 +8,7 @@ function __kmm_plan_words -d 'words before the cursor that are no options and no
             continue
         end
         switch $word
-            case --action --api-timeout --api-versions --arch --authfile --baseline --build-image --ca-file --cert --chart --ci --cluster --cluster-name --color --compat --context --fact --facts --fail-on --filename --firmware-host-path --ignore --image --kernel --kernel-devel --kmm-version --kube-version --kubeconfig --kubernetes-version --label --lock --metrics --mirror-config --missing --namespace --node --operator-config --out --output --owned-by --policy --reboot --release --report --selector --set --sign-image --signature-key --status --taint --timeout --to --values --worker-image --worker-style -f -l -n -o
+            case --action --api-timeout --api-versions --arch --authfile --baseline --build-image --ca-file --cert --chart --ci --cluster --cluster-name --color --compat --context --fact --facts --fail-on --filename --firmware-host-path --ignore --image --kernel --kernel-devel --kmm-version --kube-version --kubeconfig --kubernetes-version --label --lock --metrics --mirror-config --missing --namespace --node --operator-config --out --output --owned-by --policy --reboot --release --report --selector --set --set-file --set-json --set-literal --set-string --show-only --sign-image --signature-key --status --taint --timeout --to --values --worker-image --worker-style -a -f -l -n -o -s
                 set value 1
             case '-*'
             case '*'
@@ -228,13 +228,22 @@ complete -c kmm-plan -n '__kmm_plan_verb render' -l quiet -s q -d 'say only erro
 complete -c kmm-plan -n '__kmm_plan_verb render' -l no-input -d 'never ask; fail instead'
 complete -c kmm-plan -n '__kmm_plan_verb render' -l help -s h -d 'show this help'
 complete -c kmm-plan -n '__kmm_plan_verb render' -l version -d 'show the version'
-complete -c kmm-plan -n '__kmm_plan_verb render chart' -l values -r -F -d 'values that override those of the chart; - is standard input'
+complete -c kmm-plan -n '__kmm_plan_verb render chart' -l values -s f -r -F -d 'values that override those of the chart; - is standard input'
 complete -c kmm-plan -n '__kmm_plan_verb render chart' -l set -x -d 'set a value: a.b=1,c={x,y},d[0].e=z'
+complete -c kmm-plan -n '__kmm_plan_verb render chart' -l set-string -x -d 'set a text, whatever it looks like: a.b=1'
+complete -c kmm-plan -n '__kmm_plan_verb render chart' -l set-json -x -d 'set a value from JSON: a.b={"c": 1}'
+complete -c kmm-plan -n '__kmm_plan_verb render chart' -l set-file -x -d 'set a text from a file'
+complete -c kmm-plan -n '__kmm_plan_verb render chart' -l set-literal -x -d 'set a text without escapes, commas and all'
 complete -c kmm-plan -n '__kmm_plan_verb render chart' -l release -x -d 'name of the release'
 complete -c kmm-plan -n '__kmm_plan_verb render chart' -l namespace -s n -x -d 'namespace of the release'
 complete -c kmm-plan -n '__kmm_plan_verb render chart' -l kube-version -x -d 'Kubernetes\' version in .Capabilities'
-complete -c kmm-plan -n '__kmm_plan_verb render chart' -l api-versions -x -d 'more API versions, separated by commas'
+complete -c kmm-plan -n '__kmm_plan_verb render chart' -l api-versions -s a -x -d 'more API versions, separated by commas'
 complete -c kmm-plan -n '__kmm_plan_verb render chart' -l include-crds -d 'print the files of crds/ first'
+complete -c kmm-plan -n '__kmm_plan_verb render chart' -l show-only -s s -x -d 'print what these files render: templates/a*.yaml'
+complete -c kmm-plan -n '__kmm_plan_verb render chart' -l no-hooks -d 'leave hooks out'
+complete -c kmm-plan -n '__kmm_plan_verb render chart' -l skip-tests -d 'leave hooks for tests out'
+complete -c kmm-plan -n '__kmm_plan_verb render chart' -l is-upgrade -d 'set .Release.IsUpgrade in place of .Release.IsInstall'
+complete -c kmm-plan -n '__kmm_plan_verb render chart' -l skip-schema-validation -d 'do not compare values with values.schema.json'
 complete -c kmm-plan -n '__kmm_plan_verb render chart' -l placeholders -d 'fixed texts for random ones, now and certificates'
 complete -c kmm-plan -n '__kmm_plan_verb render chart' -l strict -d 'warnings are errors'
 complete -c kmm-plan -n '__kmm_plan_verb render chart' -l output -s o -x -a 'table wide json yaml name jsonl' -d 'format of the result'

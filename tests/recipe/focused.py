@@ -209,10 +209,38 @@ class Focused:
                                                   "type": "library" if r.random() < 0.05 else "application"})
 
 
+SET_KEYS = ["a", "b", "a.b", "a[0]", "a[1].b", "a[0][1]", "b.c.d", "l[2]", " a", "a\\.b", "", "a[", "a[x]", "a[-1]",
+            "a[0", ".a", "a.", "a..b", "a[0]x", "l", "l[0].a", "a[+1]", "é", "a b", "m.l[1]"]
+SET_VALUES = ["1", "x", "{a,b}", "{a", "{}", "null", "TRUE", "0123", "", "a\\,b", "\\", "{a\\,b,1}", "{a}x", "{a},",
+              "-5", "+5", "9223372036854775808", "a=b", "é", '"x"', "{,}", "{{a},b}", "tRue"]
+SET_JSON = ["1", '"x"', '{"q": [1,2]}', '[1, {"a":null}]', "null", "", " ", "1e400", "01", "1 2", "x", '"a', "true ",
+            '{"a":1', "[1,]", "-", "-0", "1.50", '"\\u00e9\\ud800"', '{"a":1,"a":2}', '"a,b"', " 1 ",
+            "9007199254740993", "\u00a01", "1x=2", "{} b=3"]
+
+
+def set_forms(r, bare):
+    """--set and its siblings over values of a chart and of a file."""
+    flags = []
+    for _ in range(r.choice([1, 1, 2, 3])):
+        form = r.choice(["json", "set", "string", "literal"])
+        texts = SET_JSON if form == "json" else SET_VALUES
+        one = ",".join(r.choice(SET_KEYS) + r.choice(["=", "=", "=", "=", ""]) + r.choice(texts)
+                       for _ in range(r.choice([1, 1, 2, 3])))
+        # A whole object is what Helm 4 takes, too.
+        flags += [] if form == "json" and one.strip().startswith("{") else [form, one]
+    made = bare("{{ toJson .Values }}", {})
+    made["files"]["values.yaml"] = r.choice(["", "a: {b: 1, z: 2}\nl: [1, 2]\n"])
+    made["values"] = [r.choice(["{}", "a: [x, {b: 2}]", "a: 5"])]
+    made["flags"] = flags
+    return made
+
+
 def cases(count, seed, bare):
     for number in range(count):
         made = Focused(seed * 7_000_003 + number)
-        if number % 4 == 3:
+        if number % 8 == 7:
+            yield set_forms(made.r, bare)
+        elif number % 4 == 3:
             yield made.chart()
         else:
             template, values = made.template()

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <iostream>
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include "base/error.hpp"
 #include "recipe/chart/render.hpp"
@@ -31,6 +33,13 @@ std::string explained(const Error& error) {
     return text;
 }
 
+using recipe::chart::SetForm;
+/// In the order in which Helm applies them.
+constexpr std::pair<std::string_view, SetForm> k_forms[] = {{"json", SetForm::json},
+                                                            {"set", SetForm::typed},
+                                                            {"string", SetForm::text},
+                                                            {"literal", SetForm::literal}};
+
 std::string render(const Value& request) {
     std::vector<recipe::chart::File> files;
     for (const auto& [name, data] : member(request, "files").members()) { files.push_back({name, data.text()}); }
@@ -44,10 +53,17 @@ std::string render(const Value& request) {
         }
         values = recipe::chart::merge_values(values, given);
     }
+    const auto flags = member(request, "flags").items();
+    for (const auto& [word, form] : k_forms) {
+        for (std::size_t i = 0; i + 1 < flags.size(); i += 2) {
+            if (flags[i].text() == word) { recipe::chart::set_values(values, flags[i + 1].text(), form); }
+        }
+    }
     for (const auto& set : member(request, "set").items()) { recipe::chart::set_values(values, set.text()); }
     recipe::chart::Release release;
     release.name = member(request, "release").text();
     release.name_space = member(request, "namespace").text();
+    release.placeholders = member(request, "placeholders").as_bool();
     if (const auto& version = member(request, "kubeVersion"); version.is_text() && !version.text().empty()) {
         const auto parsed = recipe::chart::parse_kube_version(version.text());
         if (!parsed) { throw Error(Exit::usage, "bad-version", version.text()); }

@@ -33,9 +33,13 @@ Chart load_nested(std::vector<File> files, const std::string& place, int depth) 
         if (chart.metadata.api_version.empty()) { chart.metadata.api_version = "v1"; }
     }
     std::map<std::string, std::vector<File>> children;
+    std::string misnamed;  // a file that was meant to be Chart.yaml
     for (auto& file : files) {
         const std::string& name = file.name;
         if (name == "Chart.yaml") { continue; }
+        if (const std::string lower = base::to_lower(name); lower == "chart.yaml" || lower == "chart.yml") {
+            misnamed = name;
+        }
         if (name == "Chart.lock" || name == "requirements.lock") {
             check_lock({named(name), file.data});
             if (name == "requirements.lock" && chart.metadata.api_version == "v1") {
@@ -66,8 +70,9 @@ Chart load_nested(std::vector<File> files, const std::string& place, int depth) 
     if (!has_metadata) {
         throw Error(Exit::data, "bad-chart", "Chart.yaml is missing")
             .at(Position{place, 0, 0})
-            .hint(depth == 0 ? "name the directory that holds Chart.yaml"
-                             : "all below charts/ is a chart, but for names that begin with '_' or '.'");
+            .hint(!misnamed.empty() ? fmt::format("rename {} to Chart.yaml", base::escape(misnamed))
+                  : depth == 0      ? "name the directory that holds Chart.yaml, or a .tgz that helm package has made"
+                                    : "all below charts/ is a chart, but for names that begin with '_' or '.'");
     }
     validate_metadata(chart.metadata, metadata);
     chart.metadata_text = std::move(metadata.text);

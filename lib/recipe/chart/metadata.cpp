@@ -60,11 +60,6 @@ Value with_reals(const Value& value) {
     return Value::map(std::move(members));
 }
 
-/// A number or a boolean, which quotes would make a text.
-bool is_plain(const Value& value) {
-    return with_reals(value).type() == Type::float64 || value.type() == Type::boolean;
-}
-
 /// Reads the members of one mapping; names of fields are matched as encoding/json does.
 class Fields {
 public:
@@ -124,12 +119,10 @@ public:
     /// A fault of the member `key`, or of what is at `more` below it.
     Error wrong(std::string_view key, std::string_view expected, const Value& found, const Path& more = {}) const {
         const Path path = below(key, more);
-        return bad_chart(
-                   file_,
-                   fmt::format("{}: expected {}, found {}", base::escape(path_text(path)), expected,
-                               tmpl::describe(with_reals(found))),
-                   path)
-            .hint(is_plain(found) ? "put the value in quotes" : "");
+        return bad_chart(file_,
+                         fmt::format("{}: expected {}, found {}", base::escape(path_text(path)), expected,
+                                     tmpl::describe(with_reals(found))),
+                         path);
     }
 
 private:

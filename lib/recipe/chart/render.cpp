@@ -9,6 +9,7 @@
 #include "base/ci_text.hpp"
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "recipe/chart/ignore.hpp"
 #include "recipe/chart/metadata.hpp"
 #include "recipe/chart/schema.hpp"
 #include "recipe/chart/values.hpp"
@@ -68,8 +69,8 @@ Value capabilities(const Release& release) {
 Value release_value(const Release& release) {
     return Value::map({{"Name", Value::string(release.name)},
                        {"Namespace", Value::string(release.name_space)},
-                       {"IsUpgrade", Value::boolean(false)},
-                       {"IsInstall", Value::boolean(true)},
+                       {"IsUpgrade", Value::boolean(release.is_upgrade)},
+                       {"IsInstall", Value::boolean(!release.is_upgrade)},
                        {"Revision", Value::integer(1)},
                        {"Service", Value::string("Helm")}});
 }
@@ -247,7 +248,7 @@ std::vector<RenderedFile> render_files(Chart& chart, const Value& values, const 
     const Value all =
         coalesce_values(chart, values, release.is_helm_3_7 ? Nulls::helm_3_7 : Nulls::removed).as(Type::values);
     Diagnostics faults;
-    check_schemas(chart, all, release.given, {}, faults);
+    if (!release.skip_schemas) { check_schemas(chart, all, release.given, {}, faults); }
     if (!faults.empty()) { throw Error::from_diagnostics(std::move(faults)); }
     if (!chart.metadata.kube_version.empty() &&
         !tmpl::is_compatible(chart.metadata.kube_version, release.kube_version.version)) {
@@ -343,6 +344,32 @@ std::string render_bare(Chart chart, const Value& values, const Release& release
         if (file.name == wanted) { return std::move(file.text); }
     }
     throw Error(Exit::not_found, "no-template", fmt::format("the chart has no {}", name));
+}
+
+void keep_files(Rendered& rendered, const std::vector<std::string>& patterns) {
+    Rendered kept;
+    for (const auto& pattern : patterns) {
+        std::size_t found = 0;
+        const auto take = [&](const std::vector<Manifest>& from, std::vector<Manifest>& to) {
+            for (const auto& manifest : from) {
+                const std::string_view source = manifest.source;
+                bool bad = false;
+                if (!match_name(pattern, source.substr(source.find('/') + 1), bad)) { continue; }
+                to.push_back(manifest);
+                ++found;
+            }
+        };
+        take(rendered.crds, kept.crds);
+        take(rendered.objects, kept.objects);
+        take(rendered.hooks, kept.objects);
+        if (found == 0) {
+            throw Error(Exit::usage, "bad-value",
+                        fmt::format("--show-only: expected a file of the chart that renders an object, found '{}'",
+                                    base::escape(pattern)))
+                .hint("a name below the chart, such as templates/deployment.yaml or charts/sub/templates/*.yaml");
+        }
+    }
+    rendered = std::move(kept);
 }
 
 std::string release_text(const Rendered& rendered, bool include_crds, Inert inert) {

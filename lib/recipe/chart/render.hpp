@@ -40,6 +40,8 @@ struct Release {
                                ///< line at the end, see Nulls; imported values win; missing sub-charts are no error
     std::vector<GivenValues> given;  ///< where faults of values are looked for; the last one wins
     tmpl::Limits limits;
+    bool is_upgrade = false;     ///< .Release.IsUpgrade in place of .Release.IsInstall
+    bool skip_schemas = false;   ///< values are not compared with values.schema.json
     bool placeholders = false;  ///< for functions that give something else each time
     std::shared_ptr<tmpl::ParsedFiles> parsed;  ///< of earlier releases of the same charts; may be empty
     std::function<void(Diagnostic)> notice;  ///< hears of what is rarely meant; may be empty
@@ -55,6 +57,11 @@ struct Rendered {
 /// missing sub-chart, a version of Kubernetes that does not fit), "bad-values", "values-schema", those of templates and
 /// "bad-manifest".
 [[nodiscard]] Rendered render_chart(Chart chart, const tmpl::Value& values, const Release& release);
+
+/// Leaves what came of the files that match one of `patterns` (filepath.Match below the chart, "templates/a*.yaml"), in
+/// the order of the patterns; hooks stand among the objects then. Error: usage "bad-value" for a pattern without a
+/// match.
+void keep_files(Rendered& rendered, const std::vector<std::string>& patterns);
 
 /// What one template of the chart itself prints, as it is, not split into objects. `name` is that of its file:
 /// "templates/x.yaml".

@@ -289,7 +289,7 @@ private:
             const auto draft = fragment.empty() ? draft_of(url) : std::nullopt;
             if (draft) { return outside(Schema::Kind::metaschema, *draft); }
             throw bad(place, fmt::format("{} {} leads to another document", keyword, base::escape(*text)))
-                .hint("copy that schema into $defs of this file");
+                .hint("copy that schema into $defs of this file, or render chart --skip-schema-validation");
         }
         Path found = target->path;
         if (!fragment.empty() && fragment[0] != '/') {

@@ -6,6 +6,8 @@
 #include "base/error.hpp"
 #include "base/number.hpp"
 #include "base/text.hpp"
+#include "recipe/chart/values.hpp"
+#include "recipe/golib/json.hpp"
 #include "recipe/govalue/format.hpp"
 #include "recipe/govalue/unicode.hpp"
 
@@ -28,20 +30,36 @@ struct SetPiece {
 
 class SetParser {
 public:
-    explicit SetParser(std::string_view text) : text_(text) {}
+    SetParser(std::string_view text, SetForm form, const ReadSetFile& read)
+        : text_(text), form_(form), read_(read), key_stops_(form == SetForm::literal ? "=[." : "=[,.") {}
 
     void run(Map& values) {
         while (!key(values, 0)) {}
     }
 
+    /// The text as one JSON object.
+    Value whole_object() const {
+        std::string fault;
+        std::size_t at = 0;
+        Value object = tmpl::read_json_text(text_, fault, at);
+        if (!fault.empty()) { fail(fmt::format("expected a JSON object, found at byte {}: {}", at + 1, fault)); }
+        return object;
+    }
+
 private:
     std::string_view text_;
+    SetForm form_;
+    const ReadSetFile& read_;
+    std::string_view key_stops_;
     std::size_t at_ = 0;
 
     [[noreturn]] void fail(std::string message) const {
         throw Error(Exit::usage, "bad-set", std::move(message))
-            .detail("--set", base::escape(text_))
-            .hint("write KEY=VALUE, and \\, for a comma in a value");
+            .detail(std::string(set_option(form_)), base::escape(text_))
+            .hint(form_ == SetForm::json      ? "write KEY=JSON, with texts in double quotes, or one JSON object"
+                  : form_ == SetForm::file    ? "write KEY=FILE"
+                  : form_ == SetForm::literal ? "write KEY=TEXT"
+                                              : "write KEY=VALUE, and \\, for a comma in a value");
     }
 
     SetPiece until(std::string_view stops) {
@@ -52,7 +70,7 @@ private:
                 piece.stop = c;
                 return piece;
             }
-            if (c == '\\') {
+            if (c == '\\' && form_ != SetForm::literal) {
                 if (at_ >= text_.size()) { return piece; }
                 const std::size_t width = tmpl::decode(text_, at_).width;
                 piece.text += text_.substr(at_, width);
@@ -68,6 +86,14 @@ private:
         if (!key.empty()) { values[key] = std::move(value); }
     }
 
+    Value made_of(const std::string& text) const {
+        switch (form_) {
+            case SetForm::typed: return typed(text);
+            case SetForm::file: return Value::string(read_(text));
+            default: return Value::string(text);
+        }
+    }
+
     static Value typed(const std::string& text) {
         const std::string lower = base::to_lower(text);
         if (lower == "true" || lower == "false") { return Value::boolean(lower == "true"); }
@@ -81,24 +107,52 @@ private:
 
     /// The value behind '='; `end` is set at the end of the text.
     Value value(bool& end) {
+        if (form_ == SetForm::literal) {
+            Value rest = Value::string(std::string(text_.substr(at_)));
+            at_ = text_.size();
+            return rest;
+        }
+        if (form_ == SetForm::json) { return json(); }
         if (at_ >= text_.size()) {
             end = true;
             return Value::string("");
         }
         if (text_[at_] != '{') {
             const SetPiece piece = until(",");
-            return typed(piece.text);
+            return made_of(piece.text);
         }
         ++at_;
         List items;
         for (;;) {
             const SetPiece piece = until(",}");
             if (piece.stop == 0) { fail("list must terminate with '}'"); }
-            items.push_back(typed(piece.text));
+            items.push_back(made_of(piece.text));
             if (piece.stop == '}') { break; }
         }
         if (at_ < text_.size() && text_[at_] == ',') { ++at_; }
         return Value::list(std::move(items));
+    }
+
+    /// Blanks, and one comma behind them; whether there was one, or nothing else up to the end of the text.
+    bool comma() {
+        while (at_ < text_.size()) {
+            const tmpl::Decoded next = tmpl::decode(text_, at_);
+            if (text_[at_] != ',' && !tmpl::is_space(next.rune)) { return false; }
+            at_ += next.width;
+            if (text_[at_ - 1] == ',') { return true; }
+        }
+        return true;
+    }
+
+    Value json() {
+        if (comma()) { return Value::nil(); }
+        std::string fault;
+        std::size_t size = 0;
+        Value value = tmpl::read_json_prefix(text_.substr(at_), fault, size);
+        if (!fault.empty()) { fail(fmt::format("expected JSON at byte {}: {}", at_ + size + 1, fault)); }
+        at_ += size;
+        (void)comma();
+        return value;
     }
 
     std::int64_t index() {
@@ -118,7 +172,7 @@ private:
 
     /// One key and its value; true at the end of the text.
     bool key(Map& values, int nested) {
-        const SetPiece piece = until("=[,.");
+        const SetPiece piece = until(key_stops_);
         const std::string& name = piece.text;
         switch (piece.stop) {
             case 0:
@@ -203,6 +257,24 @@ private:
 
 }  // namespace
 
-void set_values(const Value& values, std::string_view text) { SetParser(text).run(*values.shared_map()); }
+std::string_view set_option(SetForm form) noexcept {
+    switch (form) {
+        case SetForm::text: return "--set-string";
+        case SetForm::json: return "--set-json";
+        case SetForm::file: return "--set-file";
+        case SetForm::literal: return "--set-literal";
+        case SetForm::typed: break;
+    }
+    return "--set";
+}
+
+void set_values(const Value& values, std::string_view text, SetForm form, const ReadSetFile& read) {
+    SetParser parser(text, form, read);
+    if (form == SetForm::json && base::trim(text).starts_with('{')) {
+        *values.shared_map() = merge_values(values, parser.whole_object()).members();
+    } else {
+        parser.run(*values.shared_map());
+    }
+}
 
 }  // namespace kmm::recipe::chart

@@ -7,6 +7,7 @@
 
 #include "base/text.hpp"
 #include "recipe/govalue/text.hpp"
+#include "recipe/plan/kernel_names.hpp"
 
 namespace kmm::recipe::decide {
 
@@ -50,15 +51,13 @@ bool keeps_pods(const Value& object) {
 /// Those that are made for `kernel`, and the image of the first container if `all` is set.
 std::vector<std::string> driver_images(const Value& pod, const std::string& kernel, bool all) {
     std::vector<std::string> images;
-    const std::string in_tag = tmpl::replace_all(kernel, "+", "_");
     for (const auto key : {"containers", "initContainers"}) {
         const Value* list = member_at(pod, {key});
         const bool is_list = list != nullptr && list->is_list();
         for (const auto& one : is_list ? list->items() : std::span<const Value>()) {
             const std::string image = text_at(one, {"image"});
             const bool is_first = &one == &list->items().front() && key == std::string_view("containers");
-            const bool names_kernel = !kernel.empty() && (image.find(kernel) != std::string::npos ||
-                                                          image.find(in_tag) != std::string::npos);
+            const bool names_kernel = plan::names_kernel(image, kernel);
             const bool is_known = std::find(images.begin(), images.end(), image) != images.end();
             if ((is_first && all) || (names_kernel && !is_known)) { images.push_back(image); }
         }

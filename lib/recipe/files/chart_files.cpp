@@ -2,6 +2,7 @@
 #include "recipe/files/chart_files.hpp"
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -9,7 +10,6 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "recipe/chart/ignore.hpp"
-#include "recipe/chart/strvals.hpp"
 #include "recipe/chart/values.hpp"
 #include "recipe/goyaml/yaml.hpp"
 #include "sys/directory.hpp"
@@ -24,6 +24,13 @@ using recipe::tmpl::Value;
 namespace {
 
 constexpr int k_depth_max = 50;
+constexpr std::string_view k_metadata = "Chart.yaml";
+
+bool is_address(std::string_view text) {
+    constexpr std::array<std::string_view, 3> k_schemes{"http://", "https://", "oci://"};
+    return std::any_of(k_schemes.begin(), k_schemes.end(),
+                       [&](std::string_view scheme) { return text.starts_with(scheme); });
+}
 
 class ChartWalk {
 public:
@@ -36,6 +43,11 @@ public:
 
     recipe::chart::Chart load() {
         directory("", 0);
+        if (ignore_.ignores(k_metadata, false) && fs::exists(root_ + '/' + std::string(k_metadata))) {
+            throw Error(Exit::data, "bad-chart", "Chart.yaml is left out by a pattern of this file")
+                .at(Position{root_ + "/.helmignore", 0, 0})
+                .hint("a pattern with '!' leaves out all that it does not match");
+        }
         auto chart = recipe::chart::load_chart(std::move(files_), root_);
         chart.notices = std::move(notices_);
         return chart;
@@ -126,6 +138,11 @@ private:
 }  // namespace
 
 recipe::chart::Chart read_chart(const std::string& path) {
+    if (is_address(path)) {
+        throw Error(Exit::usage, "bad-value",
+                    fmt::format("expected a directory or a .tgz, found the address {}", base::escape(path)))
+            .hint("helm pull fetches the .tgz");
+    }
     std::string place = path;
     while (place.size() > 1 && place.ends_with('/')) { place.pop_back(); }
     if (fs::is_directory(place)) { return ChartWalk(place).load(); }
@@ -133,11 +150,26 @@ recipe::chart::Chart read_chart(const std::string& path) {
         recipe::chart::read_archive(sys::read_file(place, recipe::chart::k_chart_size_max), place), place);
 }
 
-UserValues read_values(const std::vector<std::string>& files, const std::vector<std::string>& sets) {
+UserValues read_values(const std::vector<std::string>& files, const std::vector<SetArgument>& sets) {
+    bool is_input_read = false;
+    const auto text_of = [&](const std::string& file) {
+        if (is_address(file)) {
+            throw Error(Exit::usage, "bad-value",
+                        fmt::format("expected a file, found the address {}", base::escape(file)))
+                .hint("fetch it first, and give '-' to read it from standard input");
+        }
+        if (file != "-") { return sys::read_file(file); }
+        if (is_input_read) {
+            throw Error(Exit::usage, "bad-value", "expected one use of standard input, found several")
+                .hint("give '-' to one of --values and --set-file, once");
+        }
+        is_input_read = true;
+        return sys::read_fd(0, "-");
+    };
     UserValues read;
     Value& values = read.values = Value::map({});
     for (const auto& file : files) {
-        std::string text = file == "-" ? sys::read_fd(0, "-") : sys::read_file(file);
+        std::string text = text_of(file);
         recipe::tmpl::YamlFault fault;
         Value given = recipe::tmpl::read_yaml_text(text, fault);
         if (!fault.message.empty()) {
@@ -151,7 +183,7 @@ UserValues read_values(const std::vector<std::string>& files, const std::vector<
         values = recipe::chart::merge_values(values, given);
         read.files.push_back({file, std::move(text), std::move(given)});
     }
-    for (const auto& set : sets) { recipe::chart::set_values(values, set); }
+    for (const auto& [form, text] : sets) { recipe::chart::set_values(values, text, form, text_of); }
     return read;
 }
 

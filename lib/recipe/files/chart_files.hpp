@@ -7,21 +7,29 @@
 
 #include "recipe/chart/chart.hpp"
 #include "recipe/chart/render.hpp"
+#include "recipe/chart/strvals.hpp"
 
 namespace kmm::recipe::files {
 
 /// The chart in a directory, without what its .helmignore leaves out, or in a .tgz. Links are followed; those that lead
-/// out of the directory are among its notices. Errors: not_found "io" if it is not there, those of load_chart; data
-/// "bad-chart" for devices, sockets and pipes in it, "recipe-too-large" for more than 100 MiB.
+/// out of the directory are among its notices. Errors: not_found "io" if it is not there, usage "bad-value" for an
+/// address, those of load_chart; data "bad-chart" for devices, sockets and pipes in it, "recipe-too-large" for more
+/// than 100 MiB.
 [[nodiscard]] recipe::chart::Chart read_chart(const std::string& path);
+
+/// One --set, --set-string, --set-json, --set-file or --set-literal.
+struct SetArgument {
+    recipe::chart::SetForm form;
+    std::string text;
+};
 
 /// What the user gives a chart.
 struct UserValues {
-    recipe::tmpl::Value values;                     ///< of all files and of --set
+    recipe::tmpl::Value values;                     ///< of all files and of --set and its forms
     std::vector<recipe::chart::GivenValues> files;  ///< in the order of the command line
 };
-/// --values files over each other, then --set. "-" is standard input. Errors: not_found, data "bad-values" with file
-/// and line, usage "bad-set".
-[[nodiscard]] UserValues read_values(const std::vector<std::string>& files, const std::vector<std::string>& sets);
+/// --values files over each other, then `sets` in their order. "-" is standard input. Errors: not_found, data
+/// "bad-values" with file and line, usage "bad-set", and "bad-value" for "-" given twice and for addresses.
+[[nodiscard]] UserValues read_values(const std::vector<std::string>& files, const std::vector<SetArgument>& sets);
 
 }  // namespace kmm::recipe::files

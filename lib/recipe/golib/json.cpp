@@ -198,6 +198,15 @@ public:
         return value;
     }
 
+    /// The first value, whatever stands behind it.
+    Value first() {
+        skip();
+        Value value = any(0);
+        if (!fault_.empty()) { return Value::nil(); }
+        fault_ = range_fault_;
+        return value;
+    }
+
 private:
     std::string_view text_;
     std::size_t at_ = 0;
@@ -422,6 +431,13 @@ Value read_json_text(std::string_view text, std::string& fault) { return JsonRea
 Value read_json_text(std::string_view text, std::string& fault, std::size_t& at) {
     JsonReader reader(text, fault);
     Value value = reader.run();
+    at = reader.at();
+    return value;
+}
+
+Value read_json_prefix(std::string_view text, std::string& fault, std::size_t& at) {
+    JsonReader reader(text, fault);
+    Value value = reader.first();
     at = reader.at();
     return value;
 }

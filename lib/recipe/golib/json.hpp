@@ -27,5 +27,7 @@ struct JsonStyle {
 [[nodiscard]] Value read_json_text(std::string_view text, std::string& fault);
 /// The same; `at` becomes the byte of the fault.
 [[nodiscard]] Value read_json_text(std::string_view text, std::string& fault, std::size_t& at);
+/// The value that `text` begins with; `at` becomes the byte behind it, or that of the fault.
+[[nodiscard]] Value read_json_prefix(std::string_view text, std::string& fault, std::size_t& at);
 
 }  // namespace kmm::recipe::tmpl

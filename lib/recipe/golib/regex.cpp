@@ -5,6 +5,9 @@
 #include <cctype>
 #include <map>
 #include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
 
 #include <fmt/format.h>
 #include <re2/re2.h>
@@ -17,8 +20,72 @@ namespace kmm::recipe::tmpl {
 
 namespace {
 
-/// Go names groups (?<name>...), too; this RE2 knows (?P<name>...) alone.
-std::string with_old_group_names(const std::string& pattern) {
+/// A name in \p{...} as Go compares it: without blanks, '_' and '-', the first letter alone in upper case.
+std::string canonical_class(std::string_view name) {
+    std::string made;
+    for (const char c : name) {
+        if (c == '_' || c == '-' || c == ' ') { continue; }
+        const bool is_letter = std::isalpha(static_cast<unsigned char>(c)) != 0;
+        made += static_cast<char>(!is_letter ? c : made.empty() ? std::toupper(c) : std::tolower(c));
+    }
+    return made;
+}
+
+/// What RE2 calls a class of characters that Go knows by several names; nullopt for what both call the same.
+std::optional<std::string> class_of(std::string_view name, bool is_negated, bool is_inside) {
+    static const std::map<std::string, std::string_view, std::less<>> k_aliases{
+        {"Other", "C"}, {"Control", "Cc"}, {"Cntrl", "Cc"}, {"Format", "Cf"}, {"Privateuse", "Co"},
+        {"Surrogate", "Cs"}, {"Letter", "L"}, {"Lowercaseletter", "Ll"}, {"Modifierletter", "Lm"},
+        {"Otherletter", "Lo"}, {"Titlecaseletter", "Lt"}, {"Uppercaseletter", "Lu"}, {"Mark", "M"},
+        {"Combiningmark", "M"}, {"Spacingmark", "Mc"}, {"Enclosingmark", "Me"}, {"Nonspacingmark", "Mn"},
+        {"Number", "N"}, {"Decimalnumber", "Nd"}, {"Digit", "Nd"}, {"Letternumber", "Nl"}, {"Othernumber", "No"},
+        {"Punctuation", "P"}, {"Punct", "P"}, {"Connectorpunctuation", "Pc"}, {"Dashpunctuation", "Pd"},
+        {"Closepunctuation", "Pe"}, {"Finalpunctuation", "Pf"}, {"Initialpunctuation", "Pi"},
+        {"Otherpunctuation", "Po"}, {"Openpunctuation", "Ps"}, {"Symbol", "S"}, {"Currencysymbol", "Sc"},
+        {"Modifiersymbol", "Sk"}, {"Mathsymbol", "Sm"}, {"Othersymbol", "So"}, {"Separator", "Z"},
+        {"Lineseparator", "Zl"}, {"Paragraphseparator", "Zp"}, {"Spaceseparator", "Zs"}};
+    if (name.starts_with('^')) {
+        is_negated = !is_negated;
+        name.remove_prefix(1);
+    }
+    const std::string canonical = canonical_class(name);
+    if (canonical == "Ascii") {
+        const std::string_view range = is_negated ? R"(\x{80}-\x{10FFFF})" : R"(\x00-\x7F)";
+        return is_inside ? std::string(range) : fmt::format("[{}]", range);
+    }
+    if ((canonical == "Lc" || canonical == "Casedletter") && !(is_negated && is_inside)) {
+        constexpr std::string_view k_cased = R"(\p{Lu}\p{Ll}\p{Lt})";
+        return is_inside ? std::string(k_cased) : fmt::format("[{}{}]", is_negated ? "^" : "", k_cased);
+    }
+    const auto alias = k_aliases.find(canonical);
+    const std::string_view chosen = alias != k_aliases.end() ? alias->second : std::string_view(canonical);
+    // Names of scripts with several words keep their form.
+    if (alias == k_aliases.end() && canonical.size() != name.size()) { return std::nullopt; }
+    return fmt::format("\\{}{{{}}}", is_negated ? 'P' : 'p', chosen);
+}
+
+/// Go takes letters and digits of ASCII alone, RE2 those of all languages.
+void require_group_name(std::string_view name) {
+    const bool is_good = std::all_of(name.begin(), name.end(), [](char c) {
+        return c == '_' || (static_cast<unsigned char>(c) < 0x80 && std::isalnum(static_cast<unsigned char>(c)) != 0);
+    });
+    if (!is_good) {
+        throw Fault{fmt::format("error parsing regexp: invalid named capture: `(?P<{}>`", name)};
+    }
+}
+
+/// {N} with more digits than RE2 reads is a text to it, and an error to Go.
+void require_repeat_count(std::string_view rest) {
+    const std::size_t digits = rest.find_first_not_of("0123456789", 1) - 1;
+    const std::size_t close = rest.find_first_not_of("0123456789,", 1);
+    if (digits > 8 && close != std::string_view::npos && rest[close] == '}') {
+        throw Fault{fmt::format("error parsing regexp: invalid repeat count: `{}`", rest.substr(0, close + 1))};
+    }
+}
+
+/// Go's syntax as this RE2 has it: (?<name>...) is (?P<name>...), classes have one name. Throws Fault for \C, which Go
+/// does not know.
+std::string as_re2(const std::string& pattern) {
     std::string made;
     bool is_class = false;
     for (std::size_t at = 0; at < pattern.size(); ++at) {
@@ -27,7 +94,20 @@ std::string with_old_group_names(const std::string& pattern) {
         if (rest.starts_with("\\Q") && !is_class) {
             taken = std::min(rest.find("\\E"), rest.size());
         } else if (rest[0] == '\\') {
+            if (rest.starts_with("\\C")) {
+                throw Fault{"error parsing regexp: invalid escape sequence: `\\C`"};
+            }
             taken = std::min<std::size_t>(2, rest.size());
+            const std::size_t end = rest.starts_with("\\p{") || rest.starts_with("\\P{") ? rest.find('}')
+                                                                                       : std::string_view::npos;
+            if (end != std::string_view::npos) {
+                taken = end + 1;
+                if (const auto name = class_of(rest.substr(3, end - 3), rest[1] == 'P', is_class)) {
+                    made += *name;
+                    at += taken - 1;
+                    continue;
+                }
+            }
         } else if (is_class) {
             const std::size_t end = rest.starts_with("[:") ? rest.find(":]") : std::string_view::npos;
             if (end != std::string_view::npos) { taken = end + 2; }
@@ -36,10 +116,14 @@ std::string with_old_group_names(const std::string& pattern) {
             is_class = true;
             taken += rest.substr(taken).starts_with('^') ? 1U : 0U;
             taken += rest.substr(taken).starts_with(']') ? 1U : 0U;
-        } else if (rest.starts_with("(?<")) {
+        } else if (rest.starts_with("(?<") || rest.starts_with("(?P<")) {
+            const std::size_t begin = rest.find('<') + 1;
+            require_group_name(rest.substr(begin, rest.find('>') - begin));
             made += "(?P<";
-            at += 2;
+            at += begin - 1;
             continue;
+        } else if (rest[0] == '{') {
+            require_repeat_count(rest);
         }
         made += rest.substr(0, taken);
         at += taken - 1;
@@ -55,7 +139,7 @@ const re2::RE2& compiled(const std::string& pattern) {
         re2::RE2::Options options;
         options.set_log_errors(false);
         options.set_encoding(re2::RE2::Options::EncodingUTF8);
-        auto made = std::make_unique<re2::RE2>(with_old_group_names(pattern), options);
+        auto made = std::make_unique<re2::RE2>(as_re2(pattern), options);
         if (!made->ok()) { throw Fault{fmt::format("error parsing regexp: {}", made->error())}; }
         if (known.size() > 200) { known.clear(); }
         found = known.emplace(pattern, std::move(made)).first;

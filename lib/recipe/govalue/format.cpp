@@ -201,6 +201,13 @@ std::string print_value(const Value& value) {
     return std::move(printer.out);
 }
 
+std::string print_with_addresses(const Value& value) {
+    Printer printer;
+    printer.allow_addresses = true;
+    printer.argument(value, 'v');
+    return std::move(printer.out);
+}
+
 std::string sprint(const List& arguments) {
     std::string out;
     bool before_text = false;

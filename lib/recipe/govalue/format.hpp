@@ -27,6 +27,9 @@ namespace kmm::recipe::tmpl {
 [[nodiscard]] Value printable(const Value& value);
 /// What `%v` prints.
 [[nodiscard]] std::string print_value(const Value& value);
+/// The same, with k_address where Go prints the address of a pointer, another each time.
+[[nodiscard]] std::string print_with_addresses(const Value& value);
+inline constexpr std::string_view k_address = "0xkmm-address";
 /// fmt.Sprint: a space between two arguments that are both no strings.
 [[nodiscard]] std::string sprint(const List& arguments);
 /// fmt.Sprintln.

@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include "base/text.hpp"
 #include "cluster/folder/directory_store.hpp"
 #include "plan/fleet/survey.hpp"
 #include "preflight/images.hpp"
@@ -297,6 +298,31 @@ bool selects_nodes(const rp::Facts& facts, const rp::SpecialResource& resource) 
     return true;
 }
 
+/// The kernels that nodes get with a release: the usual one, and those with pages of 64 KiB and in real time where
+/// nodes run such kernels. Error: data "unknown-fact" at `place`.
+std::vector<std::string> kernels_of(const rp::Release& release, const std::set<std::string>& running,
+                                    const Position& place) {
+    std::vector<std::string> kernels{release.kernel};
+    const auto runs = [&](const std::string& kernel) {
+        return std::find_if(running.begin(), running.end(), [&](const std::string& one) {
+            return toolkit::is_of_one_kind(one, kernel);
+        });
+    };
+    const std::string large_pages = release.kernel + "+64k";
+    if (runs(large_pages) != running.end()) { kernels.push_back(large_pages); }
+    const auto real_time = runs(release.rt_kernel.empty() ? release.kernel + "+rt" : release.rt_kernel);
+    if (real_time == running.end()) { return kernels; }
+    if (release.rt_kernel.empty()) {
+        throw Error(Exit::data, "unknown-fact",
+                    fmt::format("release {} names no real-time kernel, and nodes run {}", base::escape(release.version),
+                                base::escape(*real_time)))
+            .at(place)
+            .hint("give rtKernelFullVersion of this release in --facts FILE, or ask with --kernel KERNEL");
+    }
+    kernels.push_back(release.rt_kernel);
+    return kernels;
+}
+
 }  // namespace
 
 std::string image_architecture(const std::string& kernel) {
@@ -367,12 +393,16 @@ bool RecipePreflight::is_chart_file(std::string_view path) const {
 }
 
 std::vector<std::string> RecipePreflight::asked_kernels(const std::vector<api::Node>& nodes) const {
-    std::set<std::string> architectures;
+    std::set<std::string> architectures, running;
     for (const auto& node : nodes) {
         architectures.insert(node.architecture.empty() ? image_architecture(node.kernel_version) : node.architecture);
+        running.insert(node.kernel_version);
     }
     for (const auto* known : {&facts_.kernels, &facts_.left_out}) {
-        for (const auto& one : *known) { architectures.insert(image_architecture(one.kernel)); }
+        for (const auto& one : *known) {
+            architectures.insert(image_architecture(one.kernel));
+            running.insert(one.kernel);
+        }
     }
     const auto runs_nowhere = [&](const std::string& kernel) {
         return std::all_of(architectures.begin(), architectures.end(),
@@ -380,7 +410,11 @@ std::vector<std::string> RecipePreflight::asked_kernels(const std::vector<api::N
     };
     std::vector<std::string> kernels;
     for (const auto& one : documents_.validations) {
-        auto asked = rp::release_kernels(one, facts_);
+        std::vector<std::string> asked;
+        for (const auto& release : rp::validated_releases(one, facts_)) {
+            const auto added = kernels_of(release, running, one.origin);
+            asked.insert(asked.end(), added.begin(), added.end());
+        }
         if (!std::all_of(asked.begin(), asked.end(), runs_nowhere)) { std::erase_if(asked, runs_nowhere); }
         kernels.insert(kernels.end(), asked.begin(), asked.end());
     }

@@ -294,7 +294,7 @@ void set_fact(Facts& facts, std::string_view assignment) {
                     if (known.kernel == wanted) { kept.push_back(known); }
                 }
             }
-            if (kept.size() == before) { kept.push_back({std::string(wanted), "", {}, std::nullopt}); }
+            if (kept.size() == before) { kept.push_back({std::string(wanted), "", {}, std::nullopt, true}); }
         }
         facts.kernels = std::move(kept);
         facts.left_out.clear();

@@ -25,6 +25,7 @@ struct KernelFacts {
     std::string os_image;  ///< "Red Hat Enterprise Linux CoreOS 417.94.202410211619-0 (Plow)"; "" unknown
     std::map<std::string, std::string> labels;
     std::optional<DriverToolkit> toolkit;
+    bool is_asked_for = false;  ///< of --fact kernels= alone: its nodes are unknown, so every selector takes it
 };
 
 /// A release of the cluster, as resources of kind SpecialResourceModule are rendered for.

@@ -375,11 +375,10 @@ std::vector<Release> watched_releases(const SpecialResourceModule& module, std::
     return made;
 }
 
-std::vector<std::string> release_kernels(const ReleaseValidation& validation, const Facts& facts) {
-    std::vector<std::string> kernels;
-    for (const auto& release : releases_named(facts, validation.update_image)) { kernels.push_back(release.kernel); }
-    if (kernels.empty()) { throw unknown_release(validation.update_image, validation.origin); }
-    return kernels;
+std::vector<Release> validated_releases(const ReleaseValidation& validation, const Facts& facts) {
+    auto releases = releases_named(facts, validation.update_image);
+    if (releases.empty()) { throw unknown_release(validation.update_image, validation.origin); }
+    return releases;
 }
 
 Value release_values(const SpecialResourceModule& module, const Release& release,

@@ -59,8 +59,8 @@ struct ReleaseValidation {
                                                     std::span<const value::Document> objects, const Facts& facts,
                                                     bool operator_only);
 
-/// The kernels of the release that a validation names, of each architecture and system. Error: data "unknown-fact".
-[[nodiscard]] std::vector<std::string> release_kernels(const ReleaseValidation& validation, const Facts& facts);
+/// The releases that a validation names, one of each architecture and system. Error: data "unknown-fact".
+[[nodiscard]] std::vector<Release> validated_releases(const ReleaseValidation& validation, const Facts& facts);
 
 /// What charts see of a module besides its document.
 struct ModuleView {

@@ -115,6 +115,7 @@ const std::string* label_of(const Facts& facts, const KernelFacts& node, const s
 }
 
 bool selects(const SpecialResource& resource, const Facts& facts, const KernelFacts& node) {
+    if (node.is_asked_for) { return true; }
     const auto& choice = resource.node_choice;
     if (!choice.key.empty()) {
         const std::string* label = label_of(facts, node, choice.key);

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "recipe/govalue/convert.hpp"
+#include "recipe/govalue/format.hpp"
 #include "recipe/sprig/sprig.hpp"
 #include "recipe/template/engine.hpp"
 
@@ -21,10 +22,19 @@ Map& to_change(const Value& value) {
     return *members;
 }
 
-Value dict(Call&, List& a) {
+/// Charts that forget a key have whole contexts as keys, with addresses. That does no harm where nobody prints them,
+/// which Run::look sees to.
+std::string key_of(Call& call, const Value& value) {
+    if (value.is_text() || value.type() == Type::bytes) { return value.text(); }
+    std::string key = print_with_addresses(value);
+    call.run.has_addresses = call.run.has_addresses || key.find(k_address) != std::string::npos;
+    return key;
+}
+
+Value dict(Call& call, List& a) {
     Map members;
     for (std::size_t i = 0; i < a.size(); i += 2) {
-        members[text_of(a[i])] = i + 1 < a.size() ? a[i + 1] : Value::string("");
+        members[key_of(call, a[i])] = i + 1 < a.size() ? a[i + 1] : Value::string("");
     }
     return Value::map(std::move(members));
 }

@@ -141,6 +141,12 @@ void Run::step() {
 
 void Run::look(const Tree& tree, const Pipe& pipe, const Value& value, const std::string& text) const {
     if (is_unknown(value)) { throw unknown_error(value, tree.source->position(pipe.at), written(pipe)); }
+    if (has_addresses && text.find(k_address) != std::string::npos) {
+        throw Error(Exit::data, "not-deterministic", "the address of a pointer is printed, another one each time")
+            .at(tree.source->position(pipe.at))
+            .detail("expression", written(pipe))
+            .hint("a key of this dict is a whole object: was the name of a key forgotten?");
+    }
     if (!notice) { return; }
     const auto warn = [&](const char* code, std::string message, const char* hint) {
         notice({Severity::warning, code, std::move(message), tree.source->position(pipe.at), hint, Exit::data});

@@ -82,9 +82,10 @@ public:
     /// Hears of prints that are rarely meant, as warnings "missing-value", "no-value-text", "float-format" and
     /// "printf-fault", and of placeholders. May be empty.
     std::function<void(Diagnostic)> notice;
-    /// What an action prints. Error: "unknown-fact".
+    /// What an action prints. Errors: "unknown-fact"; "not-deterministic" for a text with an address.
     void look(const Tree& tree, const Pipe& pipe, const Value& value, const std::string& text) const;
     bool placeholders = false;  ///< of functions that give something else each time, which are errors otherwise
+    bool has_addresses = false;  ///< some value holds a text with k_address
     bool missing_is_invalid = false;  ///< what a missing key of a map is: Helm makes it nil, text/template alone
                                       ///< nothing at all, which has no members either
     Output* output = nullptr;  ///< of the template that is rendered; nullptr: no origins

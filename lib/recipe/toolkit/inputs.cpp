@@ -306,7 +306,16 @@ private:
         const std::string stream_class = labels->get_string({"io.openshift.os.streamclass"});
         if (stream_class.starts_with("rhel-")) { made.os_version = stream_class.substr(5); }
         made.architecture = kernel_architecture(made.kernel);
-        if (made.architecture.empty()) { made.architecture = machine_of(architecture); }
+        const std::string machine = machine_of(architecture);
+        if (made.architecture.empty()) { made.architecture = machine; }
+        static constexpr std::array<std::string_view, 4> k_known{"x86_64", "aarch64", "ppc64le", "s390x"};
+        if (std::find(k_known.begin(), k_known.end(), machine) != k_known.end() && made.architecture != machine) {
+            fault("kernel-architecture",
+                  fmt::format("{}: kernel {} is of {}, and the image of {}", key, base::escape(made.kernel),
+                              base::escape(made.architecture), base::escape(machine)),
+                  *labels->find(key), "take the configuration of the image of that architecture");
+            return;
+        }
         inputs_.images.push_back(std::move(made));
     }
 

@@ -10,6 +10,7 @@
 
 #include "base/text.hpp"
 #include "cluster/seam/object_facts.hpp"
+#include "recipe/plan/kernel_names.hpp"
 #include "upgrade/drive_recipe/downgrade.hpp"
 #include "upgrade/drive_recipe/gates.hpp"
 #include "upgrade/drive_recipe/readiness.hpp"
@@ -37,13 +38,11 @@ std::vector<std::string> images_of(const ReleaseObject& one) {
     return images;
 }
 
-/// Whether an image of the object has the kernel in its name, as a tag has it: without '+'.
+/// Whether an image of the object has the kernel in its name.
 bool names_kernel(const ReleaseObject& one, const std::string& kernel) {
-    auto in_tag = kernel;
-    std::replace(in_tag.begin(), in_tag.end(), '+', '_');
     const auto images = images_of(one);
     return std::any_of(images.begin(), images.end(), [&](const std::string& image) {
-        return image.find(kernel) != std::string::npos || image.find(in_tag) != std::string::npos;
+        return recipe::plan::names_kernel(image, kernel);
     });
 }
 

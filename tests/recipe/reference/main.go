@@ -27,15 +27,17 @@ import (
 )
 
 type request struct {
-	Dir         string            `json:"dir"`
-	Files       map[string]string `json:"files"`
-	Values      []string          `json:"values"`
-	Set         []string          `json:"set"`
-	Release     string            `json:"release"`
-	Namespace   string            `json:"namespace"`
-	KubeVersion string            `json:"kubeVersion"`
-	APIVersions []string          `json:"apiVersions"`
-	IncludeCRDs bool              `json:"includeCRDs"`
+	Dir    string            `json:"dir"`
+	Files  map[string]string `json:"files"`
+	Values []string          `json:"values"`
+	Set    []string          `json:"set"`
+	// Forms of --set by turns with their texts: "json", "set", "string", "literal".
+	Flags       []string `json:"flags"`
+	Release     string   `json:"release"`
+	Namespace   string   `json:"namespace"`
+	KubeVersion string   `json:"kubeVersion"`
+	APIVersions []string `json:"apiVersions"`
+	IncludeCRDs bool     `json:"includeCRDs"`
 	// The chart has one template, whose bare output is wanted.
 	Bare bool `json:"bare"`
 }
@@ -70,6 +72,27 @@ func values(r request) (map[string]interface{}, error) {
 			return nil, err
 		}
 		base = mergeMaps(base, current)
+	}
+	for _, kind := range []string{"json", "set", "string", "literal"} {
+		for i := 0; i+1 < len(r.Flags); i += 2 {
+			if r.Flags[i] != kind {
+				continue
+			}
+			var err error
+			switch kind {
+			case "json":
+				err = strvals.ParseJSON(r.Flags[i+1], base)
+			case "set":
+				err = strvals.ParseInto(r.Flags[i+1], base)
+			case "string":
+				err = strvals.ParseIntoString(r.Flags[i+1], base)
+			case "literal":
+				err = strvals.ParseLiteralInto(r.Flags[i+1], base)
+			}
+			if err != nil {
+				return nil, err
+			}
+		}
 	}
 	for _, set := range r.Set {
 		if err := strvals.ParseInto(set, base); err != nil {

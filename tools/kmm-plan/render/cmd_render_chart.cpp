@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // kmm-plan render chart: the objects of a Helm chart.
+#include <algorithm>
 #include <optional>
 
 #include <fmt/format.h>
 
 #include "base/text.hpp"
-#include "recipe/files/chart_files.hpp"
-#include "recipe/files/findings.hpp"
 #include "kmm-plan/verbs.hpp"
 #include "recipe/chart/render.hpp"
+#include "recipe/files/chart_files.hpp"
+#include "recipe/files/findings.hpp"
 #include "recipe/plan/objects.hpp"
 
 namespace kmm::tool_plan {
@@ -40,15 +41,44 @@ recipe::chart::Release chart_release(const cli::Args& args) {
     return release;
 }
 
+/// The form of --set and its siblings, in the order in which Helm applies them, whatever theirs on the command line.
+std::vector<recipe::files::SetArgument> set_arguments(const cli::Args& args) {
+    using recipe::chart::SetForm;
+    std::vector<recipe::files::SetArgument> found;
+    for (const auto form : {SetForm::json, SetForm::typed, SetForm::text, SetForm::file, SetForm::literal}) {
+        for (const auto& text : args.all(recipe::chart::set_option(form).substr(2))) { found.push_back({form, text}); }
+    }
+    return found;
+}
+
+void leave_out_hooks(recipe::chart::Rendered& rendered, const cli::Args& args) {
+    if (args.flag("no-hooks")) { rendered.hooks.clear(); }
+    if (!args.flag("skip-tests")) { return; }
+    std::erase_if(rendered.hooks, [](const recipe::chart::Manifest& hook) {
+        const auto events = base::split(hook.hooks, ',');
+        return std::any_of(events.begin(), events.end(), [](std::string_view event) {
+            const std::string name = base::to_lower(base::trim(event));
+            return name == "test" || name == "test-success";
+        });
+    });
+}
+
 Exit run_render_chart(const cli::Args& args, cli::Context& context) {
     auto release = chart_release(args);
     release.placeholders = args.flag("placeholders");
+    release.is_upgrade = args.flag("is-upgrade");
+    release.skip_schemas = args.flag("skip-schema-validation");
     auto chart = recipe::files::read_chart(args.positional("CHART"));
-    auto read = recipe::files::read_values(args.all("values"), args.all("set"));
+    auto read = recipe::files::read_values(args.all("values"), set_arguments(args));
     release.given = std::move(read.files);
     Diagnostics findings;
     release.notice = [&](Diagnostic finding) { findings.push_back(std::move(finding)); };
-    const auto rendered = recipe::chart::render_chart(std::move(chart), read.values, release);
+    auto rendered = recipe::chart::render_chart(std::move(chart), read.values, release);
+    leave_out_hooks(rendered, args);
+    if (!args.flag("include-crds")) { rendered.crds.clear(); }
+    if (const auto patterns = args.all("show-only"); !patterns.empty()) {
+        recipe::chart::keep_files(rendered, patterns);
+    }
     for (const auto* list : {&rendered.objects, &rendered.hooks}) {
         for (const auto& manifest : *list) { recipe::plan::check_texts(manifest, release.notice); }
     }
@@ -89,14 +119,24 @@ cli::Verb render_chart_verb() {
     verb.options =
         std::vector<cli::Option>{
             cli::repeatable(
-                cli::option("values", "FILE", "values that override those of the chart; - is standard input")),
+                cli::option("values", 'f', "FILE", "values that override those of the chart; - is standard input")),
             cli::repeatable(cli::option("set", "KEY=VALUE", "set a value: a.b=1,c={x,y},d[0].e=z")),
+            cli::repeatable(cli::option("set-string", "KEY=TEXT", "set a text, whatever it looks like: a.b=1")),
+            cli::repeatable(cli::option("set-json", "KEY=JSON", "set a value from JSON: a.b={\"c\": 1}")),
+            cli::repeatable(cli::option("set-file", "KEY=FILE", "set a text from a file")),
+            cli::repeatable(cli::option("set-literal", "KEY=TEXT", "set a text without escapes, commas and all")),
             cli::with_default(cli::option("release", "NAME", "name of the release"), "release-name"),
             name_space,
             cli::with_default(cli::option("kube-version", "VERSION", "Kubernetes' version in .Capabilities"),
                               "v1.20.0"),
-            cli::repeatable(cli::option("api-versions", "LIST", "more API versions, separated by commas")),
+            cli::repeatable(cli::option("api-versions", 'a', "LIST", "more API versions, separated by commas")),
             cli::option("include-crds", "", "print the files of crds/ first"),
+            cli::repeatable(
+                cli::option("show-only", 's', "NAME", "print what these files render: templates/a*.yaml")),
+            cli::option("no-hooks", "", "leave hooks out"),
+            cli::option("skip-tests", "", "leave hooks for tests out"),
+            cli::option("is-upgrade", "", "set .Release.IsUpgrade in place of .Release.IsInstall"),
+            cli::option("skip-schema-validation", "", "do not compare values with values.schema.json"),
             cli::option("placeholders", "", "fixed texts for random ones, now and certificates"),
             cli::option("strict", "", "warnings are errors"),
         } +

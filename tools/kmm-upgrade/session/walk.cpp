@@ -7,12 +7,12 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
+#include "kmm-upgrade/craft.hpp"
 #include "kmm-upgrade/record/trust.hpp"
 #include "kmm-upgrade/record/view.hpp"
 #include "record/space.hpp"
 #include "upgrade/engine/planner.hpp"
 #include "upgrade/engine/replay.hpp"
-#include "kmm-upgrade/craft.hpp"
 
 namespace kmm::tool_upgrade {
 namespace {

@@ -6,10 +6,10 @@
 #include <memory>
 #include <string>
 
-#include "upgrade/drive/driver.hpp"
 #include "kmm-upgrade/craft.hpp"
 #include "kmm-upgrade/session/progress.hpp"
 #include "kmm-upgrade/session/reach.hpp"
+#include "upgrade/drive/driver.hpp"
 
 namespace kmm::tool_upgrade {
 

@@ -42,9 +42,11 @@ Error error_of(Body&& body) {
     throw bug("not reached");
 }
 
-std::string set(const std::string& text) {
+using recipe::chart::SetForm;
+
+std::string set(const std::string& text, SetForm form = SetForm::typed) {
     const Value values = Value::map({});
-    recipe::chart::set_values(values, text);
+    recipe::chart::set_values(values, text, form, [](const std::string& path) { return "text of " + path; });
     return recipe::tmpl::write_json(values);
 }
 
@@ -150,6 +152,26 @@ TEST_CASE("--set") {
         CAPTURE(wrong);
         CHECK(error_of([&] { (void)set(wrong); }).code() == "bad-set");
     }
+}
+
+TEST_CASE("--set-string, --set-json, --set-file and --set-literal") {
+    CHECK(set("a=1,b=true,c=null,d={1,x},e[1]=0", SetForm::text) ==
+          R"({"a":"1","b":"true","c":"null","d":["1","x"],"e":[null,"0"]})");
+    CHECK(set("a={\"x\": [1, null]}, b=\"p,q\",c=,d[0]=2 e=true", SetForm::json) ==
+          R"({" b":"p,q","a":{"x":[1,null]},"c":null,"d":[2],"e":true})");
+    CHECK(set(R"( {"a": {"b": 1.50}} )", SetForm::json) == R"({"a":{"b":1.5}})");
+    CHECK(set("a.b=x.conf,c={p,q},d=", SetForm::file) ==
+          R"({"a":{"b":"text of x.conf"},"c":["text of p","text of q"],"d":""})");
+    CHECK(set("a.b[1]=x,y=\\{1}", SetForm::literal) == R"({"a":{"b":[null,"x,y=\\{1}"]}})");
+    const auto fault = [](const std::string& text, SetForm form) {
+        return error_of([&] { (void)set(text, form); });
+    };
+    const Error word = fault("a=1,b=yes", SetForm::json);
+    CHECK(word.message() == "expected JSON at byte 7: invalid character 'y' looking for beginning of value");
+    CHECK(word.details()[0].first == "--set-json");
+    CHECK(fault(R"({"a": 1,})", SetForm::json).message() ==
+          "expected a JSON object, found at byte 9: invalid character '}' looking for beginning of object key string");
+    CHECK(fault("a", SetForm::literal).message() == "key \"a\" has no value");
 }
 
 TEST_CASE("--set forgets a new item of a list whose empty value ends the text") {

@@ -6,6 +6,7 @@
 
 #include "base/error.hpp"
 #include "recipe/goyaml/yaml.hpp"
+#include "recipe/plan/kernel_names.hpp"
 #include "recipe/plan/object_names.hpp"
 
 namespace {
@@ -121,4 +122,21 @@ TEST_CASE("members that must be texts are no numbers or booleans") {
     CHECK_FALSE(wrong_texts(object("v1", "ConfigMap", "c", "data: {a: 1}\n")).empty());
     CHECK(wrong_texts(object("v1", "Secret", "c", "stringData: {password: 12345}\n")) ==
           "Secret c: stringData[password] is a value of another type, expected a text; the API server refuses it\n");
+}
+
+TEST_CASE("an image names a kernel whole, not a part of another one") {
+    using kmm::recipe::plan::names_kernel;
+    const std::string kernel = "5.14.0-427.40.1.el9_4.x86_64";
+    CHECK(names_kernel("r.test/drv:" + kernel, kernel));
+    CHECK(names_kernel("r.test/drv:v1.2-" + kernel + "-1", kernel));
+    CHECK(names_kernel("r.test/drv-" + kernel + "@sha256:00", kernel));
+    CHECK(names_kernel("r.test/drv:v" + kernel + "_v2", kernel));
+    CHECK(names_kernel("r.test/drv:" + kernel + "_rt", kernel + "+rt"));
+    CHECK_FALSE(names_kernel("r.test/drv:" + kernel + "_rt", kernel));
+    CHECK_FALSE(names_kernel("r.test/drv:" + kernel + "_64k-3", kernel));
+    CHECK_FALSE(names_kernel("r.test/drv:" + kernel, kernel + "+rt"));
+    CHECK_FALSE(names_kernel("r.test/drv:16.1.0-1-amd64", "6.1.0-1-amd64"));
+    CHECK_FALSE(names_kernel("r.test/drv:6.1.0-10", "6.1.0-1"));
+    CHECK_FALSE(names_kernel("r.test/drv:2.6.1.0-1-amd64", "6.1.0-1-amd64"));
+    CHECK_FALSE(names_kernel("r.test/drv:latest", ""));
 }

@@ -178,6 +178,40 @@ TEST_CASE("placeholders stand for what is random") {
           "k u:$2a$10$");
 }
 
+TEST_CASE("a dict whose key is a whole object does no harm until the key is printed") {
+    const auto print = [&](const std::string& text) {
+        auto made = std::make_shared<recipe::tmpl::Record>();
+        made->pointer = true;
+        recipe::tmpl::ParsedFiles parsed;
+        recipe::tmpl::Engine engine(parsed);
+        engine.add("c/templates/t.yaml", text);
+        return engine.render("c/templates/t.yaml", Value::map({{"Capabilities", Value::record(std::move(made))}})).text;
+    };
+    CHECK(print("{{ $d := dict \"a\" 1 . \"context\" }}{{ $d.a }}") == "1");
+    CHECK_THROWS_WITH_AS(print("\n{{ dict \"a\" 1 . \"context\" | toYaml }}"),
+                         "the address of a pointer is printed, another one each time", Error);
+    CHECK_THROWS_AS(print("{{ print . }}"), Error);
+}
+
+TEST_CASE("classes of characters have Go's names, and Go knows no \\\\C") {
+    const auto found = [](const std::string& pattern) {
+        return rendered("{{ mustRegexFindAll .Values.p \"aB-\\u00e91\" -1 | join \" \" }}", "p: '" + pattern + "'");
+    };
+    CHECK(found("\\p{lu}") == "B");
+    CHECK(found("\\p{Lowercase_Letter}") == "a é");
+    CHECK(found("[\\p{Letter}\\p{dash punctuation}]") == "a B - é");
+    CHECK(found("\\P{ascii}|[\\p{^Letter}]") == "- é 1");
+    CHECK(found("[^\\p{ASCII}]") == "é");
+    CHECK(found("\\p{LC}") == "a B é");
+    CHECK(found("\\p{latin}") == "a B é");
+    CHECK(found("\\Q\\C\\E|a") == "a");
+    CHECK(error_of("{{ regexFindAll \"\\\\C\" \"a\" -1 }}").code() == "template-error");
+    CHECK(rendered("{{ regexMatch \"\\\\C\" \"a\" }}") == "false");
+    CHECK(rendered("{{ regexMatch \"(?P<é>a)\" \"a\" }}{{ regexMatch \"(?<e_1>a)\" \"a\" }}") == "falsetrue");
+    CHECK(rendered("{{ regexFind \"a{9}|{12345678901x\" \"{12345678901x\" }}") == "{12345678901x");
+    CHECK(error_of("{{ regexFind \"a{12345678901}\" \"a\" }}").code() == "template-error");
+}
+
 TEST_CASE("required and fail speak with their own words, and say who called") {
     const Error error =
         error_of("{{ define \"h\" }}\n{{ required \"set it\" .Values.x }}{{ end }}\n{{ include \"h\" . }}");

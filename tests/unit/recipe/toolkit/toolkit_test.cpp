@@ -269,3 +269,21 @@ TEST_CASE("the toolkit of OKD need not be of the kernel of its system") {
     CHECK(files.map().rows.size() == 1);
     CHECK(files.faults.empty());
 }
+
+TEST_CASE("a toolkit image of one architecture has no kernel of another") {
+    const auto faults_of = [](const std::string& architecture) {
+        Files files;
+        files.files = {{"dtk.json", "{architecture: " + architecture +
+                                        ", config: {Labels: {kernel-version: " + k_kernel + "}}}"}};
+        files.options.images["dtk.json"] = "q.test/dtk@" + digest('a');
+        const auto rows = files.map().rows.size();
+        return std::pair(rows, files.faults);
+    };
+    CHECK(faults_of("amd64").first == 1);
+    CHECK(faults_of("amd64").second.empty());
+    const auto [rows, faults] = faults_of("arm64");
+    CHECK(rows == 0);
+    REQUIRE(faults.size() == 1);
+    CHECK(faults[0].code == "kernel-architecture");
+    CHECK(faults[0].message == "kernel-version: kernel " + k_kernel + " is of x86_64, and the image of aarch64");
+}
