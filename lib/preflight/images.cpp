@@ -478,7 +478,7 @@ std::map<std::string, ImageAnswer> ask_recipe_images(const std::vector<RecipeIma
                 for (auto& one : unmirrored(question.reference, asker.mirrors())) told.push_back(std::move(one));
                 if (question.kernel.empty()) return asker.look(target, made);
                 ImageTarget place = target;
-                const auto judge = [&](const std::string& root, const registry::PullResult&, sandbox::Confined* parser) {
+                const auto judge = [&](const auto& root, const registry::PullResult&, sandbox::Confined* parser) {
                     return judge_recipe(question, place, root, made, parser);
                 };
                 try {

@@ -157,7 +157,8 @@ ModuleFile take_module(sandbox::MessageReader& in, sandbox::Confined& parser) {
 }
 
 /// Appends the answer to one request for the file `descriptor`.
-void answer_for(std::uint64_t wanted, const sys::Fd& descriptor, const std::string& shown, sandbox::MessageWriter& out) {
+void answer_for(std::uint64_t wanted, const sys::Fd& descriptor, const std::string& shown,
+                sandbox::MessageWriter& out) {
     const std::size_t before = out.bytes().size();
     std::optional<Error> fault;
     try {
@@ -220,8 +221,8 @@ std::string request_for(std::uint64_t what, const std::vector<std::string>& show
 }
 
 /// The answer of `parser` about one file, which begins with what was asked for.
-std::string ask_parser(sandbox::Confined& parser, std::uint64_t what, const sys::Fd& descriptor, const std::string& shown,
-                       std::size_t most) {
+std::string ask_parser(sandbox::Confined& parser, std::uint64_t what, const sys::Fd& descriptor,
+                       const std::string& shown, std::size_t most) {
     const auto lock = parser.lock();
     try {
         const int number = descriptor.get();
@@ -254,8 +255,10 @@ sandbox::Service module_service() {
         static_cast<void>(read_signature("0\0\0\2\0\0\0\0\0\0\0\0\1~Module signature appended~\n"sv));
         static_cast<void>(sha256_hex(""));
     };
-    return {k_module_service, prepare_both, [] {},
-            [](const std::string& message, sandbox::Channel& channel, sandbox::Channel&) { serve_module(message, channel); }};
+    const auto serve = [](const std::string& message, sandbox::Channel& channel, sandbox::Channel&) {
+        serve_module(message, channel);
+    };
+    return {k_module_service, prepare_both, [] {}, serve};
 }
 
 ReadModule read_module(std::string bytes, const std::string& shown) {

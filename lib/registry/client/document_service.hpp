@@ -17,8 +17,8 @@ namespace kmm::registry {
 /// The one JSON document in `text`, read in `parser`, or in this process without one. Marks are left out. After a text
 /// that is not such a document the next one is read by another process. Errors: data `code`: "the WHAT is not a JSON
 /// document: ..."; sandbox::Confined::lost().
-[[nodiscard]] value::Node read_image_document(sandbox::Confined* parser, const std::string& text, const std::string& what,
-                                              const char* code);
+[[nodiscard]] value::Node read_image_document(sandbox::Confined* parser, const std::string& text,
+                                              const std::string& what, const char* code);
 
 /// trust::read_payload() in `parser`, or in this process without one, by a process that reads nothing else: what is
 /// said in the name of a key must not be read by one that has seen bytes of others. Errors: as there;

@@ -51,7 +51,7 @@ struct PullRequest {
     /// Those of blobs and layers are always verified.
     bool file_digests = true;
     bool durable = false;             ///< the files are on the disk when pull() returns: `out_dir` outlives the program
-    sandbox::Confined* parser = nullptr;  ///< where layers are inflated and their tars are read; nullptr: in this process
+    sandbox::Confined* parser = nullptr;  ///< inflates layers and reads their tars; nullptr: this process does
     Limits limits;
     std::chrono::milliseconds deadline{600'000};
     int attempts = 5;

@@ -75,7 +75,8 @@ private:
 
 class ArchiveFiles final : public FileSet {
 public:
-    ArchiveFiles(const std::string& file, const Limits& limits, std::function<void()> on_piece, sandbox::Confined* parser)
+    ArchiveFiles(const std::string& file, const Limits& limits, std::function<void()> on_piece,
+                 sandbox::Confined* parser)
         : fd_(open_image_path(file, 0)), limits_(limits), on_piece_(std::move(on_piece)) {
         struct stat facts {};
         if (::fstat(fd_.get(), &facts) != 0 || !S_ISREG(facts.st_mode)) {

@@ -50,6 +50,7 @@ private:
 /// sandbox::Confined::lost().
 [[nodiscard]] std::unique_ptr<EntryReader> read_archive(int fd, image::Compression compression,
                                                         std::uint64_t bytes_max,
-                                                        const std::function<void()>& on_piece, sandbox::Confined* parser);
+                                                        const std::function<void()>& on_piece,
+                                                        sandbox::Confined* parser);
 
 }  // namespace kmm::registry

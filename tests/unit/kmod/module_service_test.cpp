@@ -128,7 +128,8 @@ TEST_CASE(
 
 TEST_CASE("of many modules the one that ends the process is named, and the rest is read or has the same error") {
     sandbox::Service choosy = kmod::module_service();
-    choosy.serve = [real = choosy.serve](const std::string& message, sandbox::Channel& channel, sandbox::Channel& answers) {
+    choosy.serve = [real = choosy.serve](const std::string& message, sandbox::Channel& channel,
+                                         sandbox::Channel& answers) {
         if (message.find("/m23.ko") != std::string::npos) static_cast<void>(::raise(SIGABRT));
         real(message, channel, answers);
     };
@@ -158,7 +159,8 @@ TEST_CASE("of many modules the one that ends the process is named, and the rest 
 
 TEST_CASE("the signature of an indexed module is read in the confined process, where it is asked for") {
     sandbox::Service choosy = kmod::module_service();
-    choosy.serve = [real = choosy.serve](const std::string& message, sandbox::Channel& channel, sandbox::Channel& answers) {
+    choosy.serve = [real = choosy.serve](const std::string& message, sandbox::Channel& channel,
+                                         sandbox::Channel& answers) {
         if (message.find("poison") != std::string::npos) static_cast<void>(::raise(SIGABRT));
         real(message, channel, answers);
     };

@@ -29,8 +29,9 @@ namespace {
 using Serve = std::function<void(const std::string& message, sandbox::Channel& channel, sandbox::Channel& answers)>;
 
 /// The services of an image, with `instead` in place of what that of layers does.
-std::vector<sandbox::Service> spoilt(const std::function<void(const Serve& real, const std::string& message,
-                                                          sandbox::Channel& channel, sandbox::Channel& answers)>& instead) {
+using Spoilt = std::function<void(const Serve& real, const std::string& message, sandbox::Channel& channel,
+                                  sandbox::Channel& answers)>;
+std::vector<sandbox::Service> spoilt(const Spoilt& instead) {
     sandbox::Service service = registry::layer_service();
     service.serve = [instead, real = service.serve](const std::string& message, sandbox::Channel& channel,
                                                     sandbox::Channel& answers) {
@@ -64,7 +65,7 @@ sandbox::Confined g_dying(spoilt([](const Serve&, const std::string&, sandbox::C
 sandbox::Confined g_killed(spoilt([](const Serve&, const std::string&, sandbox::Channel&, sandbox::Channel&) {
     static_cast<void>(::raise(SIGKILL));
 }));
-sandbox::Confined g_babbling(spoilt([](const Serve&, const std::string&, sandbox::Channel& channel, sandbox::Channel&) {
+sandbox::Confined g_babbling(spoilt([](const Serve&, const std::string&, auto& channel, auto&) {
     sandbox::MessageWriter nonsense;
     nonsense.number(0);          // an entry
     nonsense.number(~0ULL / 2);  // with a name that long
@@ -88,26 +89,26 @@ void send_lie(sandbox::Channel& channel) {
     std::string piece;
     static_cast<void>(channel.receive(piece, 1U << 20U));
 }
-sandbox::Confined g_lying(spoilt([](const Serve&, const std::string&, sandbox::Channel& channel, sandbox::Channel&) {
+sandbox::Confined g_lying(spoilt([](const Serve&, const std::string&, auto& channel, auto&) {
     std::string piece;
     while (channel.receive(piece, 1U << 20U) && piece.front() == 'b') {}
     send_lie(channel);
 }));
-sandbox::Confined g_lying_of_archives(spoilt([](const Serve&, const std::string&, sandbox::Channel& channel, sandbox::Channel&) {
+sandbox::Confined g_lying_of_archives(spoilt([](const Serve&, const std::string&, auto& channel, auto&) {
     send_lie(channel);
 }));
 
 sandbox::Confined g_dying_of_documents(spoilt_documents([](const std::string&, sandbox::Channel&, sandbox::Channel&) {
     static_cast<void>(::raise(SIGABRT));
 }));
-sandbox::Confined g_babbling_of_documents(spoilt_documents([](const std::string&, sandbox::Channel& channel, sandbox::Channel&) {
+sandbox::Confined g_babbling_of_documents(spoilt_documents([](const std::string&, auto& channel, auto&) {
     sandbox::MessageWriter nonsense;
     nonsense.number(0);    // a tree
     nonsense.number(6);    // a mapping
     nonsense.number(~0U);  // of so many members
     static_cast<void>(channel.send(nonsense.bytes()));
 }));
-sandbox::Confined g_deep_in_documents(spoilt_documents([](const std::string&, sandbox::Channel& channel, sandbox::Channel&) {
+sandbox::Confined g_deep_in_documents(spoilt_documents([](const std::string&, auto& channel, auto&) {
     sandbox::MessageWriter nonsense;
     nonsense.number(0);
     for (int i = 0; i < 10'000; ++i) {  // lists in lists
@@ -127,7 +128,7 @@ sandbox::Confined g_single_minded(spoilt_documents(
     }));
 
 sandbox::Confined g_real({registry::layer_service(), registry::document_service()});
-sandbox::Confined g_overstating(spoilt([](const Serve&, const std::string&, sandbox::Channel& channel, sandbox::Channel&) {
+sandbox::Confined g_overstating(spoilt([](const Serve&, const std::string&, auto& channel, auto&) {
     sandbox::MessageWriter lie;
     lie.number(0);  // an entry
     lie.text("opt/lib/modules/" + k_kernel + "/a.ko");

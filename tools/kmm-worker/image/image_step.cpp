@@ -209,7 +209,8 @@ namespace {
 /// Before the first byte comes: programs and the like are never needed again, the network still is.
 void begin_sandbox(const Job& job, sandbox::SandboxReport& report) {
     if (job.sandbox == Job::Sandbox::none) return;
-    sandbox::forbid_programs(report, job.sandbox == Job::Sandbox::whole ? sandbox::Keeps::namespaces : sandbox::Keeps::modules);
+    const bool is_whole = job.sandbox == Job::Sandbox::whole;
+    sandbox::forbid_programs(report, is_whole ? sandbox::Keeps::namespaces : sandbox::Keeps::modules);
 }
 
 void close_sandbox(const Job& job, const std::string& scratch, sandbox::SandboxReport& report, cli::Context& context) {
@@ -224,7 +225,8 @@ void close_sandbox(const Job& job, const std::string& scratch, sandbox::SandboxR
         sandbox::forbid_writes(writable, report);
         sandbox::drop_capabilities(report);
     }
-    sandbox::forbid_sockets(report, job.sandbox == Job::Sandbox::whole ? sandbox::Modes::fixed : sandbox::Modes::changeable);
+    const bool is_whole = job.sandbox == Job::Sandbox::whole;
+    sandbox::forbid_sockets(report, is_whole ? sandbox::Modes::fixed : sandbox::Modes::changeable);
     tell_sandbox(report, context);
 }
 

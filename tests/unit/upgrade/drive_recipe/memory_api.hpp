@@ -360,7 +360,9 @@ struct Killed {};
 
 /// Every `nth` point is tried, with KMM_FULL all of them; a fifth of that with sanitizers, which take ten times as
 /// long.
-inline int every(int nth) { return std::getenv("KMM_FULL") != nullptr ? 1 : sandbox::is_instrumented() ? 5 * nth : nth; }
+inline int every(int nth) {
+    return std::getenv("KMM_FULL") != nullptr ? 1 : sandbox::is_instrumented() ? 5 * nth : nth;
+}
 
 class FixedRandom final : public sys::Random {
 public:
