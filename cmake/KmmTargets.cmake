@@ -115,7 +115,7 @@ function(kmm_tool name)
   endif()
 endfunction()
 
-# kmm_unit(ROOM SOURCES ... [ROOMS ...]): the doctest binary of a room, or of a wing with those ROOMS. Links them alone.
+# kmm_unit(ROOM SOURCES ... [ROOMS ...]): the doctest binary of a room, or of those ROOMS. Links them whole.
 function(kmm_unit room)
   cmake_parse_arguments(arg "" "" "SOURCES;LIBS;ROOMS" ${ARGN})
   if(NOT arg_ROOMS)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The strict reader of one mapping that all decoders of this room are written with. Internal to lib/api.
+// The strict reader of one mapping, for decoders of this room, of recipes and of the operator's configuration.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the definitions of KMM's releases accept, as data. Internal to lib/api, but for what tests look at.
+// What the definitions of KMM's releases accept, as data.
 #pragma once
 
 #include <cstddef>

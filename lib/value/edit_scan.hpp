@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a value ends in YAML or JSON text, given where it starts: readers know starts only. Used by edit.cpp alone.
+// Where a value ends in YAML or JSON text, given where it starts: readers know starts only. For edit.cpp
+// and yaml_reader.cpp.
 #pragma once
 
 #include <cstddef>

@@ -18,6 +18,7 @@ SURE = re.compile(r'Error\(Exit::\w+,\s*"([a-z0-9-]+)"|\.code = "([a-z0-9-]+)"|R
 SAID = re.compile(r'Exit::\w+,\s*"([a-z0-9-]+)"|warning\("([a-z0-9-]+)"')
 UPGRADE_ROOMS = (
     "lib/sys",
+    "lib/sandbox",
     "lib/record",
     "lib/net",
     "lib/kube",
@@ -62,7 +63,7 @@ def main():
     for pattern in (LITERAL, SURE):
         for word, path in codes_in(own, pattern).items():
             if word not in known and word not in allowed:
-                faults.append(f"{path.relative_to(source)}: \"{word}\" is not in lib/plan/codes*.cpp or reasons.cpp "
+                faults.append(f"{path.relative_to(source)}: \"{word}\" is not in lib/plan/codes/codes*.cpp or reasons.cpp "
                               "(if it is no code: tests/golden/not_codes.txt)")
 
     upgrade = [

@@ -18,6 +18,7 @@ ROOMS = (
     "lib/trust",
     "lib/kmod",
     "lib/sys",
+    "lib/sandbox",
     "lib/nodejob",
     "lib/kubeadm",
     "tools/kmm-worker",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What files of objects hold, so that a file is read as YAML again only when its bytes are others. Internal to
-// lib/cluster.
+// this room.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The objects of one kind as a watch has them, and our own writes before the watch brings them. Internal to
-// lib/cluster.
+// this room.
 #pragma once
 
 #include <atomic>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pull Secrets of a live cluster, as they are now. Internal to lib/cluster.
+// Pull Secrets of a live cluster, as they are now. Internal to this room.
 #pragma once
 
 #include <chrono>

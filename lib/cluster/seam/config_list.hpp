@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The lists spec.modules and status.modules of a NodeModulesConfig as trees: entries of others stay as they are.
-// Internal to lib/cluster.
+// For the stores of this wing.
 #pragma once
 
 #include <optional>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the ssh and the local runner share: the worker's command line, and judging how a call ended.
+// What the runners share: the worker's command line, its document among other output, and judging how a call ended.
 #pragma once
 
 #include <string>

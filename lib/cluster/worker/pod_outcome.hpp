@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a worker Pod's status says of the worker in it. Internal to lib/cluster.
+// What a worker Pod's status says of the worker in it. Internal to this room.
 #pragma once
 
 #include <optional>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Why a load failed, as the kernel and drivers say it in the log. Source: pr_err of Linux 6.1 kernel/module/main.c,
-// kernel/params.c and drivers/base/firmware_loader/main.c. Used inside this room only.
+// kernel/params.c and drivers/base/firmware_loader/main.c. For kmod/load.
 #pragma once
 
 #include <string>

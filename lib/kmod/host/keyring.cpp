@@ -3,9 +3,6 @@
 #include <algorithm>
 #include <set>
 
-#include <fmt/format.h>
-
-#include "base/text.hpp"
 #include "kmod/host/keyring.hpp"
 #include "kmod/ko/files.hpp"
 #include "kmod/ko/signature.hpp"
@@ -116,26 +113,6 @@ bool is_revoked(const ModuleSignature& signature, const std::vector<EnrolledCert
                std::any_of(signature.others.begin(), signature.others.end(),
                            [&](const ModuleSignature& other) { return is_signer_of(other, certificate); });
     });
-}
-
-bool is_weak_digest(std::string_view digest) noexcept { return digest == "md4" || digest == "md5" || digest == "sha1"; }
-
-std::string weak_digest_of(const ModuleSignature& signature) {
-    if (is_weak_digest(signature.digest)) return signature.digest;
-    for (const auto& other : signature.others)
-        if (is_weak_digest(other.digest)) return other.digest;
-    return {};
-}
-
-std::string signature_text(const ModuleSignature& signature) {
-    if (!signature.fault.empty()) return fmt::format("damaged signature: {}", signature.fault);
-    const auto or_unknown = [](const std::string& text) {
-        return text.empty() ? std::string("unknown") : base::escape(text);
-    };
-    std::string text = fmt::format("signer {}, key {}, digest {}", or_unknown(signature.signer),
-                                   or_unknown(signature.key_id), or_unknown(signature.digest));
-    for (const auto& other : signature.others) text += "; " + signature_text(other);
-    return text;
 }
 
 }  // namespace kmm::kmod

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Single steps that loading and unloading share. Used inside this room only.
+// Single steps that loading, unloading and `run` share.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The steps of a Kubernetes upgrade on a node: each looks first, acts as a detached job, and proves what it did. Each
-// is idempotent.
+// The steps of a Kubernetes upgrade on a node but those of etcd_restore.hpp: each looks first, acts, and proves what it
+// did. Each is idempotent; control plane, images and kubelet are detached jobs.
 #pragma once
 
 #include <optional>

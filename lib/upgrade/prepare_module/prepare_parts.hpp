@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the preparations of start and of apply have in common.
+// What the preparations of start, of apply and of a kernel update have in common.
 #pragma once
 
 #include <string_view>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random clusters walked pass by pass, all Pods succeeding, against the settled plan. The walk below is written over
-// whole objects and the bare tables; it shares no code with plan/passes.cpp.
+// whole objects and the bare tables; it shares no code with plan/decide/passes.cpp.
 #include <doctest/doctest.h>
 
 #include <algorithm>
