@@ -36,11 +36,6 @@ std::string number_or_text(const value::Node& node, std::initializer_list<std::s
     return found->is_string() ? found->text() : "";
 }
 
-/// Names of an extended resource have a domain; those of Kubernetes itself have none or one of its own.
-bool is_extended_resource(const std::string& name) {
-    return name.find('/') != std::string::npos && name.find("kubernetes.io/") == std::string::npos;
-}
-
 void add_resources(const value::Node& containers, std::set<std::string>& names) {
     for (const auto& container : containers.items()) {
         for (const auto* part : {"requests", "limits"}) {

@@ -17,6 +17,11 @@ namespace kmm::api {
 /// spec.unschedulable.
 inline constexpr std::string_view k_annotation_cordoned_by = "kmmtools.dev/cordoned-by";
 
+/// Names of an extended resource have a domain; those of Kubernetes itself have none or one of its own.
+[[nodiscard]] inline bool is_extended_resource(std::string_view name) noexcept {
+    return name.find('/') != std::string_view::npos && name.find("kubernetes.io/") == std::string_view::npos;
+}
+
 /// core/v1 Pod, what decides whether it may be evicted.
 struct WorkloadPod {
     std::string namespace_, name, uid;

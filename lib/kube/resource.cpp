@@ -11,6 +11,10 @@ std::string Resource::full_name() const { return group.empty() ? plural : plural
 
 std::string Key::to_string() const { return namespace_.empty() ? name : namespace_ + "/" + name; }
 
+Key key_of(const value::Node& object) {
+    return {object.get_string({"metadata", "namespace"}), object.get_string({"metadata", "name"})};
+}
+
 std::string path_of(const Resource& resource, const Key& key, std::string_view subresource) {
     std::string path = (resource.group.empty() ? "/api/" : "/apis/") + resource.api_version();
     if (resource.scope == Scope::namespaced && !key.namespace_.empty()) {

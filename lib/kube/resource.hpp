@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "value/node.hpp"
+
 namespace kmm::kube {
 
 enum class Scope { cluster, namespaced };
@@ -31,6 +33,8 @@ struct Key {
     /// "NAMESPACE/NAME" or "NAME".
     [[nodiscard]] std::string to_string() const;
 };
+/// That of an object.
+[[nodiscard]] Key key_of(const value::Node& object);
 
 /// "/apis/apps/v1/namespaces/NS/daemonsets/NAME/status"; `subresource` "" for none. Names are percent-encoded.
 [[nodiscard]] std::string path_of(const Resource& resource, const Key& key, std::string_view subresource = "");

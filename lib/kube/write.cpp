@@ -11,10 +11,6 @@ namespace kmm::kube {
 
 namespace {
 
-Key key_of(const value::Node& object) {
-    return {object.get_string({"metadata", "namespace"}), object.get_string({"metadata", "name"})};
-}
-
 /// True if `object` was created under this manager's name.
 bool is_created_by(const value::Node& object, const std::string& manager) {
     const value::Node* fields = object.find_path({"metadata", "managedFields"});

@@ -17,12 +17,6 @@ namespace kmm::render {
 
 namespace {
 
-using plan::Action;
-
-bool ends_loaded(Action action) {
-    return action == Action::load || action == Action::keep || action == Action::reload;
-}
-
 void set_unless_empty(api::Labels& labels, const std::string& key, const std::string& text) {
     if (!text.empty()) { labels[key] = text; }
 }
@@ -76,7 +70,7 @@ void add_node_labels(const plan::Verdict& verdict, const api::Module& module, co
     set_unless_empty(labels, api::label_version_module(ns, name), versions.module);
     set_unless_empty(labels, api::label_version_worker_pod(ns, name), versions.worker);
     set_unless_empty(labels, api::label_version_schedule(verdict.schedule_key, ns, name), versions.schedule);
-    const bool ready = ends_loaded(verdict.entry.action) && verdict.wanted;
+    const bool ready = plan::ends_loaded(verdict.entry.action) && verdict.wanted;
     add_plugin_labels(verdict, module, node, ready, labels);
     if (!ready) { return; }
     labels[api::label_ready(ns, name)] = "";

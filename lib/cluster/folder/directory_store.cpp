@@ -337,9 +337,7 @@ bool DirectoryStore::change(const std::string& kind, const std::string& name, co
 }
 
 Error DirectoryStore::node_not_found(const std::string& node) const {
-    return Error(Exit::not_found, "node-not-found",
-                 fmt::format("expected a Node {} in {}, found none", base::escape(node), path_))
-        .hint(fmt::format("create nodes/{}.yaml there", base::escape(node)));
+    return cluster::node_not_found(node, path_).hint(fmt::format("create nodes/{}.yaml there", base::escape(node)));
 }
 
 void DirectoryStore::patch_node_labels(const std::string& node, const LabelChange& change_set,

@@ -42,11 +42,6 @@ Node patch_step(const char* operation, const std::string& path) {
     return Node::mapping({{"op", operation}, {"path", path}});
 }
 
-Error node_not_found(const std::string& node, const std::string& place) {
-    return Error(Exit::not_found, "node-not-found",
-                 fmt::format("expected a Node {} in {}, found none", base::escape(node), place));
-}
-
 /// Appends those of `more` that are not in `rules` yet.
 void add_rules(std::vector<kube::Rule>& rules, const std::vector<kube::Rule>& more) {
     for (const auto& rule : more) {

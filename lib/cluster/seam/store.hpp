@@ -27,6 +27,9 @@ struct Snapshot {
 /// or somebody who wants it to stop ("interrupted").
 [[nodiscard]] bool ends_run(const Error& error);
 
+/// not_found "node-not-found"; `place`: where the objects are, as ClusterStore::describe.
+[[nodiscard]] Error node_not_found(const std::string& node, const std::string& place);
+
 /// Objects that a caller asks about, by name; "" for none.
 struct Subject {
     std::string node;  ///< the Node and its NodeModulesConfig

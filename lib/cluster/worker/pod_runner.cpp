@@ -20,6 +20,7 @@ namespace kmm::cluster {
 namespace {
 
 using kube::Key;
+using kube::key_of;
 using std::chrono::milliseconds;
 using value::Node;
 
@@ -31,9 +32,6 @@ constexpr std::chrono::minutes k_start_patience{
 constexpr std::chrono::seconds k_silent_patience{15};  // for a question to a node whose kubelet is said to be silent
 constexpr int k_start_tries = 3;
 
-Key key_of(const Node& pod) {
-    return {pod.get_string({"metadata", "namespace"}), pod.get_string({"metadata", "name"})};
-}
 std::string uid_of(const Node& pod) { return pod.get_string({"metadata", "uid"}); }
 std::string label_text(const Node& pod, std::string_view key) { return pod.get_string({"metadata", "labels", key}); }
 

@@ -18,6 +18,10 @@ namespace kmm::plan {
 
 enum class Action { load, keep, reload, unload, blocked, none };
 [[nodiscard]] std::string_view to_string(Action action) noexcept;
+/// Whether the module is loaded after it.
+[[nodiscard]] constexpr bool ends_loaded(Action action) noexcept {
+    return action == Action::load || action == Action::keep || action == Action::reload;
+}
 
 /// One line of the plan. `version`, `image` and `config` are those of what is loaded in the end (load, keep, reload) or
 /// is unloaded (unload); otherwise `version` is the Module's and the others are absent.

@@ -32,13 +32,9 @@ namespace kmm::plan {
 
 namespace {
 
-bool stays_loaded(Action action) {
-    return action == Action::load || action == Action::keep || action == Action::reload;
-}
-
 /// The kernel module that the entry leaves loaded, with "_" for "-"; "" if there is none.
 std::string kept_kernel_module(const Entry& entry) {
-    if (!stays_loaded(entry.action) || !entry.config) { return {}; }
+    if (!ends_loaded(entry.action) || !entry.config) { return {}; }
     return base::kernel_module_name(entry.config->modprobe.module_name);
 }
 
@@ -139,7 +135,7 @@ public:
     }
 
     void see(const Entry& entry) {
-        if (needed_.empty() || !stays_loaded(entry.action)) { return; }
+        if (needed_.empty() || !ends_loaded(entry.action)) { return; }
         loaded_.insert(entry.namespace_ + "/" + entry.module);
     }
 

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "api/names.hpp"
+#include "api/workload.hpp"
 #include "base/text.hpp"
 #include "plan/kmm/image_name.hpp"
 #include "plan/lint/findings.hpp"
@@ -180,13 +181,9 @@ bool is_container_resource(const std::string& name) {
 
 bool is_huge_page(std::string_view name) { return name.starts_with("hugepages-"); }
 
-bool is_extended_resource(std::string_view name) {
-    return name.find('/') != std::string_view::npos && name.find("kubernetes.io/") == std::string_view::npos;
-}
-
 /// A request against its limit, which those of devices and huge pages must be equal to.
 void check_request(Findings& findings, const value::Member& request, double wanted, const value::Node* limits) {
-    const bool is_fixed = is_extended_resource(request.key) || is_huge_page(request.key);
+    const bool is_fixed = api::is_extended_resource(request.key) || is_huge_page(request.key);
     const value::Node* limit = limits != nullptr && limits->is_mapping() ? limits->find(request.key) : nullptr;
     const std::string name = base::escape(request.key);
     if (limit == nullptr) {
@@ -252,7 +249,7 @@ void check_plugin_resources(Findings& findings, const value::Node& container) {
                                     "write 0 or more");
                 continue;
             }
-            if (is_extended_resource(member.key) && std::floor(*wanted) != *wanted) {
+            if (api::is_extended_resource(member.key) && std::floor(*wanted) != *wanted) {
                 findings.warning_at(member.value, k_refused,
                                     fmt::format("{} of {}: expected a whole number", part, base::escape(member.key)),
                                     "parts of a device are not given out");

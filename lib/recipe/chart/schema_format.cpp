@@ -12,6 +12,7 @@
 #include "recipe/golib/regex.hpp"
 #include "recipe/golib/url.hpp"
 #include "recipe/govalue/unquote.hpp"
+#include "recipe/govalue/value.hpp"
 
 namespace kmm::recipe::chart {
 

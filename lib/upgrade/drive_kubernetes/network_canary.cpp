@@ -107,10 +107,6 @@ Node pod_of(const CanaryRequest& request, const std::string& role, std::size_t n
         {{"apiVersion", "v1"}, {"kind", "Pod"}, {"metadata", std::move(metadata)}, {"spec", std::move(spec)}});
 }
 
-kube::Key pod_key(const Node& pod) {
-    return {pod.get_string({"metadata", "namespace"}), pod.get_string({"metadata", "name"})};
-}
-
 /// The state of the only container: waiting, running or terminated; null before there is one.
 Node container_state(const Node& pod) {
     const auto* all = pod.find_path({"status", "containerStatuses"});
@@ -230,7 +226,7 @@ void NetworkCanary::remove(const Deadline& deadline, const std::function<bool()>
             kube::DeleteOptions options;
             if (is_going) options.grace_seconds = 0;
             options.uid = pod.get_string({"metadata", "uid"});
-            static_cast<void>(client_.remove(kube::resources::k_pods, pod_key(pod), options));
+            static_cast<void>(client_.remove(kube::resources::k_pods, kube::key_of(pod), options));
         }
         return left;
     });
@@ -306,7 +302,7 @@ std::vector<Node> NetworkCanary::make(const std::vector<Node>& pods, const Deadl
     for (auto& pod : seen) {
         std::string fault;
         const auto late = still_wrong(soon ? *soon : deadline, interrupted, [&] {
-            pod = client_.get(kube::resources::k_pods, pod_key(pod));
+            pod = client_.get(kube::resources::k_pods, kube::key_of(pod));
             const auto lacks = judge(pod, fault);
             return lacks.empty() ? lacks : fmt::format("{}: {}", where(pod), lacks);
         });

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "upgrade/drive_kubernetes/rights.hpp"
 
+#include "cluster/live/cluster_workloads.hpp"
 #include "cluster/live/kube_store.hpp"
 #include "cluster/seam/workloads.hpp"
 #include "upgrade/drive_kubernetes/network_canary.hpp"

@@ -61,10 +61,6 @@ bool is_static(const Node& pod) {
     return !cluster::annotation_of(pod, "kubernetes.io/config.mirror").empty();
 }
 
-kube::Key key_of_pod(const Node& pod) {
-    return {pod.get_string({"metadata", "namespace"}), pod.get_string({"metadata", "name"})};
-}
-
 kube::Key key_of_text(const std::string& text) {
     const auto slash = text.find('/');
     return slash == std::string::npos ? kube::Key{"", text} : kube::Key{text.substr(0, slash), text.substr(slash + 1)};
@@ -72,7 +68,7 @@ kube::Key key_of_text(const std::string& text) {
 
 std::string names_of_pods(const std::vector<Node>& pods) {
     std::vector<std::string> names;
-    for (const auto& pod : pods) names.push_back(key_of_pod(pod).to_string());
+    for (const auto& pod : pods) names.push_back(kube::key_of(pod).to_string());
     return base::join_some(names, k_named_pods);
 }
 
@@ -187,7 +183,7 @@ Downgrade::Taint Downgrade::taint(const DriverNode& node) {
             });
         if (!is_ours || is_ending(pod) || spec == nullptr || tolerates_downgrade(*spec)) continue;
         static_cast<void>(
-            client_.merge_patch(kube::resources::k_pods, key_of_pod(pod),
+            client_.merge_patch(kube::resources::k_pods, kube::key_of(pod),
                                 Node::mapping({{"spec", Node::mapping({{"tolerations", with_toleration(*spec)}})}})));
     }
     auto whose = Taint::ours;
@@ -257,12 +253,12 @@ std::string Downgrade::restart_one(const std::string& driver, const std::string&
             current = &pod;
             continue;
         }
-        old = key_of_pod(pod).to_string();
+        old = kube::key_of(pod).to_string();
         const auto uid = pod.get_string({"metadata", "uid"});
         if (is_ending(pod) || wanted.empty()) continue;
         kube::DeleteOptions options;
         options.uid = uid;
-        static_cast<void>(client_.remove(kube::resources::k_pods, key_of_pod(pod), options));
+        static_cast<void>(client_.remove(kube::resources::k_pods, kube::key_of(pod), options));
         if (std::find(deleted.begin(), deleted.end(), uid) == deleted.end()) deleted.push_back(uid);
     }
     if (wanted.empty())
@@ -272,7 +268,7 @@ std::string Downgrade::restart_one(const std::string& driver, const std::string&
             driver);
     if (!old.empty()) return fmt::format("Pod {} of the release before is not gone", old);
     if (current == nullptr) return fmt::format("DaemonSet {} has no Pod on node {}", driver, node);
-    if (!cluster::is_ready(*current)) return fmt::format("Pod {} is not ready", key_of_pod(*current).to_string());
+    if (!cluster::is_ready(*current)) return fmt::format("Pod {} is not ready", kube::key_of(*current).to_string());
     return pattern.empty() ? "" : gates_.log_problem_of_pod(*current, pattern);
 }
 
@@ -287,7 +283,7 @@ std::size_t Downgrade::restart(const DriverNode& node, const State& state, const
             const auto wanted =
                 std::find_if(state.objects.begin(), state.objects.end(), [&](const ReleaseObject& one) {
                     return is_driver(one) &&
-                           key_of_pod(placed(one.object, kube::resources::k_daemon_sets)).to_string() == driver;
+                           kube::key_of(placed(one.object, kube::resources::k_daemon_sets)).to_string() == driver;
                 });
             const auto pattern = wanted == state.objects.end() ? std::string() : log_pattern(wanted->object);
             if (auto problem =

@@ -145,10 +145,6 @@ void each_named(const Release& release, const std::string& kind, const std::stri
     std::for_each(release.kept.begin(), release.kept.end(), look);
 }
 
-kube::Key key_of(const Node& object) {
-    return {object.get_string({"metadata", "namespace"}), object.get_string({"metadata", "name"})};
-}
-
 }  // namespace
 
 bool is_passed_over(const Node& object, const HookRun& hooks) {
@@ -234,7 +230,7 @@ Change OwnObjects::apply(const kube::Resource& resource, const Node& object, kub
         kube::DeleteOptions options;
         options.uid = before->get_string({"metadata", "uid"});
         options.propagation = kube::Propagation::foreground;
-        static_cast<void>(client_.remove(resource, key_of(object), options));
+        static_cast<void>(client_.remove(resource, kube::key_of(object), options));
         wait = object_text(object) + ", a hook, is deleted and created again";
         return Change::none;
     };
@@ -295,7 +291,7 @@ void OwnObjects::require_unused_definition(const Node& live) {
     std::vector<std::string> users;
     for (const auto& user : client_.list_all(*kind, {}))
         if (user.get_string({"metadata", "deletionTimestamp"}).empty())
-            users.push_back(fmt::format("{} {}", kind->kind, key_of(user).to_string()));
+            users.push_back(fmt::format("{} {}", kind->kind, kube::key_of(user).to_string()));
     if (users.empty()) return;
     throw Error(Exit::locked, "definition-in-use",
                 fmt::format("CustomResourceDefinition {} has objects that would be deleted with it: {}", name,
@@ -309,7 +305,7 @@ Removed OwnObjects::remove(const std::vector<ReleaseObject>& objects, const Dead
         const auto resource = resource_in_any_version(client_, objects_, one.object);
         if (!resource) continue;  // its kind is gone, and it with it
         const auto object = placed(one.object, *resource);
-        const auto key = key_of(object);
+        const auto key = kube::key_of(object);
         auto live = objects_.find(*resource, object);
         if (!live) continue;
         const auto stays = [&](const std::string& why) { removed.stays.push_back(object_text(object) + ": " + why); };
@@ -358,7 +354,7 @@ std::vector<std::string> OwnObjects::labelled(const Release& release) {
         const auto resource = resource_in_any_version(client_, objects_, one.object);
         if (!resource || !asked.insert(resource->full_name()).second || !client_.serves(*resource)) return;
         for (const auto& left : client_.list_all(*resource, {"", fmt::format("{}={}", k_label_recipe, recipe_), ""}))
-            found.push_back(fmt::format("{} {}", resource->kind, key_of(left).to_string()));
+            found.push_back(fmt::format("{} {}", resource->kind, kube::key_of(left).to_string()));
     };
     for (const auto& state : release.states) std::for_each(state.objects.begin(), state.objects.end(), ask);
     std::for_each(release.kept.begin(), release.kept.end(), ask);
