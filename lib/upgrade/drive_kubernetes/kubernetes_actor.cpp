@@ -75,7 +75,8 @@ KubernetesActor::KubernetesActor(ClusterView& view, cluster::Workloads& workload
       interrupted_(std::move(interrupted)),
       subject_(subject_of(recorder.header())),
       agent_(runner, clock, interrupted_,
-             [this](const std::string& node, const std::string& text) { tell(node, text); }),
+             [this](const std::string& node, const std::string& text) { tell(node, text); },
+             [this](const std::string& node) { require_present(node); }),
       emptier_(workloads, recorder, clock, interrupted_),
       pruner_(agent_, interrupted_, [this](const std::string& node, const std::string& text) { tell(node, text); }) {}
 
@@ -426,7 +427,8 @@ void KubernetesActor::explain(const upgrade::NodeStep& step, const Error& error,
         failed.facts.set("hint", fmt::format("journalctl -u kubelet -n 50 on the node; correct it, then kmm-upgrade "
                                              "retry {}", step.node));
     // What runs there now: only a look can tell.
-    if (step.node.empty() || is_by_api_alone(step.step) || code == "node-unreachable" || code == "node-name-differs")
+    if (step.node.empty() || is_by_api_alone(step.step) || code == "node-unreachable" || code == "node-name-differs" ||
+        code == "node-gone")
         return;
     const auto facts = glance(step.node);
     for (const auto& member : facts.members()) failed.facts.set(member.key, member.value);
