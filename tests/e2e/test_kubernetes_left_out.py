@@ -96,6 +96,13 @@ class Gone(Case):
         self.must(*START, "--ignore-checks", "versions-uniform")
         self.assertEqual({node: self.fleet.kubelet(node) for node in ("cp1", "w1")}, {"cp1": TARGET, "w1": TARGET})
 
+    def test_a_control_plane_that_was_deleted_before_its_kubelet(self):
+        self.must(*START, "--until", "upgraded-second-master", exit_code=11)
+        self.lose("cp2")
+        shown = self.must("resume", exit_code=11)
+        self.assertIn("kmm-upgrade abort, then start again with --ignore-checks versions-uniform", shown)
+        self.assertNotIn("create nodes/", shown)
+
     def test_a_worker_that_was_deleted_is_gone_at_once(self):
         self.must(*START, "--until", "upgraded-second-master", exit_code=11)
         self.lose("w1")

@@ -412,6 +412,7 @@ void KubernetesActor::explain(const upgrade::NodeStep& step, const Error& error,
             failed.message = fmt::format("{}: {}", error.message(), text.substr(text.rfind('\n') + 1));
         if (key == "output") failed.message = fmt::format("{}: {}", error.message(), text);
     }
+    if (error.code() == "node-not-found") failed.facts.set("hint", hint_if_gone(step.node));
     if (step.step == k_step_cordon || step.step == k_step_drain) {
         emptier_.cordons().give_back(step.node, [] { return true; }, failed);
         return;
