@@ -43,8 +43,8 @@ public:
     /// nothing. `options` are those of the verb.
     [[nodiscard]] cluster::Reply<value::Node> facts_once(const std::string& node, std::chrono::milliseconds timeout,
                                                          const std::vector<std::string>& options = {});
-    /// Asks until there is an answer. Errors: those of the worker and of `unanswered`; unavailable "node-unreachable" once `deadline` has
-    /// passed. Throws Leave.
+    /// Asks until there is an answer. Errors: those of the worker and of `unanswered`; unavailable
+    /// "node-unreachable" once `deadline` has passed. Throws Leave.
     [[nodiscard]] value::Node facts(const std::string& node, const Deadline& deadline);
     /// Carries out a step once; `words` follow the name of the group.
     [[nodiscard]] cluster::Reply<value::Node> step_once(const std::string& node, const std::vector<std::string>& words,
