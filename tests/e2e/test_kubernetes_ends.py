@@ -176,6 +176,38 @@ class Emptied(Case):
         self.assertNotIn("unschedulable: true", node.read_text())
 
 
+class Way(Case):
+    """A way of two runs whose process was killed between them, in a cluster that others then bring to its target."""
+    size = (1, 1)
+    versions = (FROM, "v1.35.1", TARGET)
+    needs_tracing = False
+
+    def test_a_way_whose_target_runs_already_ends(self):
+        fleet = self.fleet
+        file = self.work / "versions.yaml"
+        file.write_text(f"versions: [{{version: {FROM}}}, {{version: v1.35.1}}, "
+                        f"{{version: {TARGET}, upgrade_from: [v1.35.1]}}]\n")
+        start = (*START, "--versions", str(file))
+        self.must(*start)
+        # The record of the first run stands again, as if its process had been killed before the second one.
+        first = next((fleet.state / "history").glob("*v1.35.1.ndjson"))
+        for name in ("upgrade.json", "seal"):
+            (fleet.state / name).unlink(missing_ok=True)
+        first.rename(fleet.state / "journal.ndjson")
+        self.assertIn("kmm-upgrade resume", self.must("show"))
+        config = fleet.cluster / "configmaps/kube-system/kubeadm-config.yaml"
+        text = config.read_text()
+        config.write_text(text.replace(TARGET, "v1.35.1"))
+        self.assertIn("not-verified", self.must("resume", exit_code=17))
+        config.write_text(text)
+        self.assertIn(f"every control plane and kubelet runs {TARGET} already: the upgrade is complete",
+                      self.must(*start))
+        self.assertIn("v1.35.1", self.must("history"))
+        guarded = subprocess.run([*fleet.command("guard"), "--", "true"], env=fleet.environment(), check=False)
+        self.assertEqual(guarded.returncode, 0)
+        self.assertIn("nothing to do", self.must(*start))
+
+
 class Guard(Case):
     needs_tracing = False
 

@@ -69,3 +69,43 @@ class LeftOut(Case):
             "--ignore-checks versions-uniform\n",
             self.must("resume", exit_code=12),
         )
+
+
+class Gone(Case):
+    """Nodes that leave the cluster during the upgrade, and that do not answer."""
+    needs_tracing = False
+
+    def lose(self, name):
+        (self.fleet.cluster / f"nodes/{name}.yaml").unlink()
+        for pod in (self.fleet.cluster / "pods/kube-system").glob(f"*{name}*"):
+            pod.unlink()
+        (self.fleet.nodes / "faults").write_text(f"{name} * unreachable\n" * 1000)
+
+    def asked(self, name):
+        """How often the node was asked in vain."""
+        return 1000 - (self.fleet.nodes / "faults").read_text().count(name)
+
+    def test_a_control_plane_that_was_deleted_is_said_at_once(self):
+        self.must(*START, "--until", "upgraded-first-master", exit_code=11)
+        self.lose("cp2")
+        shown = self.must("resume", exit_code=11)
+        self.assertIn("there is no Node cp2, and it does not answer", shown)
+        self.assertIn("kmm-upgrade abort, then start again with --ignore-checks versions-uniform", shown)
+        self.assertLessEqual(self.asked("cp2"), 3)
+        self.must("abort")
+        self.must(*START, "--ignore-checks", "versions-uniform")
+        self.assertEqual({node: self.fleet.kubelet(node) for node in ("cp1", "w1")}, {"cp1": TARGET, "w1": TARGET})
+
+    def test_a_control_plane_that_was_deleted_before_its_kubelet(self):
+        self.must(*START, "--until", "upgraded-second-master", exit_code=11)
+        self.lose("cp2")
+        shown = self.must("resume", exit_code=11)
+        self.assertIn("kmm-upgrade abort, then start again with --ignore-checks versions-uniform", shown)
+        self.assertNotIn("create nodes/", shown)
+
+    def test_a_worker_that_was_deleted_is_gone_at_once(self):
+        self.must(*START, "--until", "upgraded-second-master", exit_code=11)
+        self.lose("w1")
+        self.must("resume", exit_code=12)
+        self.assertRegex(self.must("show"), "w1.*gone: there is no Node w1")
+        self.assertLessEqual(self.asked("w1"), 3)

@@ -187,6 +187,8 @@ constexpr CodeText k_errors[] = {
      "leads to a wrong host.",
      "start the kubelet, or correct the name in the ssh configuration or /etc/hosts; with --via local name the Node "
      "that is this host"},
+    {"node-gone", "error", "a node does not answer, and the cluster has no Node of that name", "",
+     "if it has left the cluster, abort and start again; else join it, then kmm-upgrade retry NODE"},
     {"node-name-differs", "error", "another node was reached than was asked for",
      "The kubelet there has the certificate of another name.",
      "correct the name in the ssh configuration or /etc/hosts"},

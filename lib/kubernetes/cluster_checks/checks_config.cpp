@@ -68,11 +68,17 @@ Finding kubernetes_version_cm(const CheckInput& input) {
     if (others.empty()) {
         return {Outcome::ok, fmt::format("kubeadm-config names {}, which the control plane runs", named->text())};
     }
-    // An upgrade to the target has begun, and its first control plane has come to the end of it.
+    // An upgrade has begun, and its first control plane has come to the end of it.
+    std::string fix;
+    if (named == input.target)
+        fix = "kmm-upgrade resume goes on with a run under way; else: start with --ignore-checks "
+              "versions-uniform,kubernetes-version-cm";
+    else if (others.size() < input.seen.control_plane.size())
+        fix = fmt::format("kmm-upgrade resume goes on with a run under way; else: kubeadm upgrade node, of {}, on the "
+                          "other control planes",
+                          named->text());
     return {Outcome::fail, fmt::format("kubeadm-config names {}, others run: {}", named->text(), name_some(others)),
-            named == input.target ? "kmm-upgrade resume goes on with a run under way; else: start with --ignore-checks "
-                                    "versions-uniform,kubernetes-version-cm"
-                                  : ""};
+            fix};
 }
 
 bool is_external_etcd(const CheckInput& input) {

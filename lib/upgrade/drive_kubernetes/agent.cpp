@@ -79,8 +79,9 @@ std::string running_on(const NodeSight& sight) {
 }
 
 NodeAgent::NodeAgent(cluster::NodeRunner& runner, sys::Clock& clock, std::function<bool()> interrupted,
-                     WorkerSteps::Teller tell)
+                     WorkerSteps::Teller tell, WorkerSteps::Unanswered unanswered)
     : steps_(runner, clock, std::move(interrupted), std::move(tell),
-             {"kubernetes", "KubernetesNodeFacts", "KubernetesNodeStep", {"job-running", "kubeadm-running"}}) {}
+             {"kubernetes", "KubernetesNodeFacts", "KubernetesNodeStep", {"job-running", "kubeadm-running"}},
+             std::move(unanswered)) {}
 
 }  // namespace kmm::drive

@@ -39,7 +39,7 @@ struct NodeSight {
 class NodeAgent {
 public:
     NodeAgent(cluster::NodeRunner& runner, sys::Clock& clock, std::function<bool()> interrupted,
-              WorkerSteps::Teller tell);
+              WorkerSteps::Teller tell, WorkerSteps::Unanswered unanswered = {});
     /// As WorkerSteps::facts.
     [[nodiscard]] NodeSight facts(const std::string& node, const Deadline& deadline) {
         return read_sight(steps_.facts(node, deadline));

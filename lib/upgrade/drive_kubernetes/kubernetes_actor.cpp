@@ -75,7 +75,8 @@ KubernetesActor::KubernetesActor(ClusterView& view, cluster::Workloads& workload
       interrupted_(std::move(interrupted)),
       subject_(subject_of(recorder.header())),
       agent_(runner, clock, interrupted_,
-             [this](const std::string& node, const std::string& text) { tell(node, text); }),
+             [this](const std::string& node, const std::string& text) { tell(node, text); },
+             [this](const std::string& node) { require_present(node); }),
       emptier_(workloads, recorder, clock, interrupted_),
       pruner_(agent_, interrupted_, [this](const std::string& node, const std::string& text) { tell(node, text); }) {}
 
@@ -411,6 +412,7 @@ void KubernetesActor::explain(const upgrade::NodeStep& step, const Error& error,
             failed.message = fmt::format("{}: {}", error.message(), text.substr(text.rfind('\n') + 1));
         if (key == "output") failed.message = fmt::format("{}: {}", error.message(), text);
     }
+    if (error.code() == "node-not-found") failed.facts.set("hint", hint_if_gone(step.node));
     if (step.step == k_step_cordon || step.step == k_step_drain) {
         emptier_.cordons().give_back(step.node, [] { return true; }, failed);
         return;
@@ -426,7 +428,8 @@ void KubernetesActor::explain(const upgrade::NodeStep& step, const Error& error,
         failed.facts.set("hint", fmt::format("journalctl -u kubelet -n 50 on the node; correct it, then kmm-upgrade "
                                              "retry {}", step.node));
     // What runs there now: only a look can tell.
-    if (step.node.empty() || is_by_api_alone(step.step) || code == "node-unreachable" || code == "node-name-differs")
+    if (step.node.empty() || is_by_api_alone(step.step) || code == "node-unreachable" || code == "node-name-differs" ||
+        code == "node-gone")
         return;
     const auto facts = glance(step.node);
     for (const auto& member : facts.members()) failed.facts.set(member.key, member.value);

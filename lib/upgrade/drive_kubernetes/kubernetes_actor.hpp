@@ -71,6 +71,10 @@ private:
     [[nodiscard]] NodeSight await_job(const std::string& name, NodeSight seen, const Deadline& deadline);
     /// Whether a worker has left the cluster: there is no Node of it, and it gives no answer.
     [[nodiscard]] bool is_gone(const std::string& name);
+    /// Of a node that does not answer. Errors: not_found "node-gone" if there is no Node of that name.
+    void require_present(const std::string& name);
+    /// What to do about a control plane of which there is no Node.
+    [[nodiscard]] static std::string hint_if_gone(const std::string& name);
     /// Before the API server of `name` goes back to a lower minor: kubelets of other control planes, which are still to
     /// go back, may talk to it and must not be newer. Errors: those of NodeAgent::step; "not-verified". Throws Leave.
     void bring_back_other_kubelets(const std::string& name, const kubernetes::Version& control_plane,

@@ -161,6 +161,22 @@ bool KubernetesActor::is_gone(const std::string& name) {
            !interrupted_();
 }
 
+void KubernetesActor::require_present(const std::string& name) {
+    try {
+        if (!view_.about(name).nodes.empty()) return;
+    } catch (const Error&) {
+        return;  // the API server may be the one of this very node
+    }
+    throw Error(Exit::not_found, "node-gone", fmt::format("there is no Node {}, and it does not answer", name))
+        .hint(hint_if_gone(name));
+}
+
+std::string KubernetesActor::hint_if_gone(const std::string& name) {
+    return fmt::format("if it has left the cluster: kmm-upgrade abort, then start again with --ignore-checks "
+                       "versions-uniform; else join it to the cluster, then kmm-upgrade retry {}",
+                       name);
+}
+
 Done KubernetesActor::roll_back(const std::string& name, const NodeSight& found, const Deadline& deadline) {
     // What a step has begun goes on without its caller: what it leaves is to be brought back, too.
     const auto seen = await_job(name, found, deadline);

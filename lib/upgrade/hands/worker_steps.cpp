@@ -90,6 +90,7 @@ value::Node WorkerSteps::facts(const std::string& node, const Deadline& deadline
         if (!is_told)
             tell_(node, fmt::format("{}{}; it is asked again", reply.error->message(), cause_of(*reply.error)));
         is_told = true;
+        if (unanswered_) unanswered_(node);
         pause(wait);
     }
 }
@@ -114,6 +115,7 @@ value::Node WorkerSteps::step(const std::string& node, const std::vector<std::st
                 .detail("last", error.message())
                 .hint("kmm-upgrade resume waits for it; --node-timeout gives it more time" + way_to_end(error));
         } else {
+            if (unanswered_ && !reply.settled()) unanswered_(node);
             tell_(node, fmt::format("{}; the step goes on there and is asked for again", error.message()));
         }
         pause(wait);

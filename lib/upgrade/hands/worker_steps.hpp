@@ -28,20 +28,23 @@ public:
     /// Told of connections that were lost, of what is waited for, and once of each warning in a step's document; `node`
     /// and text.
     using Teller = std::function<void(const std::string& node, const std::string& text)>;
+    /// Called when a node has not answered, before it is asked again. Throws what ends the wait.
+    using Unanswered = std::function<void(const std::string& node)>;
     WorkerSteps(cluster::NodeRunner& runner, sys::Clock& clock, std::function<bool()> interrupted, Teller tell,
-                StepGroup group)
+                StepGroup group, Unanswered unanswered = {})
         : runner_(runner),
           clock_(clock),
           interrupted_(std::move(interrupted)),
           tell_(std::move(tell)),
-          group_(std::move(group)) {}
+          group_(std::move(group)),
+          unanswered_(std::move(unanswered)) {}
 
     /// Asks for the facts of the node, a second time if the worker was killed before it answered: a question changes
     /// nothing. `options` are those of the verb.
     [[nodiscard]] cluster::Reply<value::Node> facts_once(const std::string& node, std::chrono::milliseconds timeout,
                                                          const std::vector<std::string>& options = {});
-    /// Asks until there is an answer. Errors: those of the worker; unavailable "node-unreachable" once `deadline` has
-    /// passed. Throws Leave.
+    /// Asks until there is an answer. Errors: those of the worker and of `unanswered`; unavailable
+    /// "node-unreachable" once `deadline` has passed. Throws Leave.
     [[nodiscard]] value::Node facts(const std::string& node, const Deadline& deadline);
     /// Carries out a step once; `words` follow the name of the group.
     [[nodiscard]] cluster::Reply<value::Node> step_once(const std::string& node, const std::vector<std::string>& words,
@@ -49,7 +52,7 @@ public:
                                                         const std::string& input = {});
     /// Carries out a step, with `input` on its standard input, and returns its document. A job that an earlier call has
     /// begun is waited for; one that a reboot has ended is begun again, three times in all. `before_again` is called
-    /// before each call but the first. Errors: those of the worker and of `before_again`; unavailable
+    /// before each call but the first. Errors: those of the worker, of `unanswered` and of `before_again`; unavailable
     /// "node-unreachable"; timeout "step-timeout". Throws Leave.
     [[nodiscard]] value::Node step(const std::string& node, const std::vector<std::string>& words,
                                    const Deadline& deadline, const std::string& input = {},
@@ -69,6 +72,7 @@ private:
     std::function<bool()> interrupted_;
     Teller tell_;
     StepGroup group_;
+    Unanswered unanswered_;
     WorkerWarnings warnings_;
 };
 

@@ -25,6 +25,7 @@
 #include "sys/random.hpp"
 #include "upgrade/drive_kubernetes/attended_actor.hpp"
 #include "upgrade/drive_kubernetes/kubernetes_actor.hpp"
+#include "upgrade/drive_kubernetes/node_proof.hpp"
 #include "upgrade/drive_kubernetes/rights.hpp"
 #include "upgrade/engine/replay.hpp"
 #include "upgrade/kubernetes/subject.hpp"
@@ -304,6 +305,31 @@ void hold_kubernetes_lease(Access& access, const upgrade::Options& options) {
     access.cluster.secure(options, target, ClusterAccess::Purpose::change);
 }
 
+void end_way(Access& access, const upgrade::Run& run, const kubernetes::Observation& seen) {
+    const auto target = upgrade::kubernetes::subject_of(run).target;
+    auto& opened = access.cluster.opened();
+    const auto view = drive::view_of(opened);
+    std::string problem = view->unready_reason();
+    const auto left_out = left_out_names(run);
+    std::string first;
+    for (const auto& node : view->read(drive::ReadExtent::nodes).nodes) {
+        if (std::find(left_out.begin(), left_out.end(), node.meta.name) != left_out.end()) continue;
+        const bool is_control_plane = node.is_control_plane();
+        if (problem.empty()) problem = drive::readiness_problem(node, seen, is_control_plane);
+        if (is_control_plane) first = node.meta.name;
+    }
+    if (problem.empty()) problem = drive::configuration_problem(view->about(first), version_argument(target));
+    if (!problem.empty())
+        throw Error(Exit::unhealthy, "not-verified",
+                    fmt::format("every control plane and kubelet runs {} already, but {}", target, problem))
+            .hint("correct it, then kmm-upgrade resume");
+    if (opened.server != nullptr) Freezing(access).lift(run);
+    access.record.directory().archive(upgrade::describe(run).slug());
+    access.call.note(fmt::format("every control plane and kubelet runs {} already: the upgrade is complete, its record "
+                                 "is in the history",
+                                 target));
+}
+
 Exit go_on_to_target(Access& access, const upgrade::Run& run) {
     const auto subject = upgrade::kubernetes::subject_of(run);
     access.record.open_locked("resume");
@@ -333,7 +359,7 @@ Exit go_on_to_target(Access& access, const upgrade::Run& run) {
                 "find out who changed it: kmm-upgrade versions; then kmm-upgrade delete, and start kubernetes {}",
                 subject.target));
     if (hops.empty()) {
-        access.call.note(fmt::format("every control plane and kubelet runs {} already", subject.target));
+        end_way(access, run, seen);
         return Exit::ok;
     }
     require_applications(access, catalogue, request, hops.front());

@@ -34,6 +34,10 @@ void choose_kubernetes_reach(Access& access, upgrade::Options& options, const cl
 /// ClusterAccess::secure.
 void hold_kubernetes_lease(Access& access, const upgrade::Options& options);
 
+/// Ends the way of which `run` was a part: the cluster has reached its target by other means. Its record goes to the
+/// history. Under the lock of the record. Errors: unhealthy "not-verified" where the cluster does not serve as it
+/// should.
+void end_way(Access& access, const upgrade::Run& run, const kubernetes::Observation& seen);
 /// Goes on with what follows `run`, a complete one: the way is found again from what runs now. The exit code of the
 /// verb.
 [[nodiscard]] Exit go_on_to_target(Access& access, const upgrade::Run& run);
