@@ -182,7 +182,7 @@ TEST_CASE("a dict whose key is a whole object does no harm until the key is prin
     const auto print = [&](const std::string& text) {
         auto made = std::make_shared<recipe::tmpl::Record>();
         made->pointer = true;
-        recipe::tmpl::ParsedFiles parsed;
+        recipe::tmpl::ParsedFiles parsed(recipe::tmpl::chart_library());
         recipe::tmpl::Engine engine(parsed);
         engine.add("c/templates/t.yaml", text);
         return engine.render("c/templates/t.yaml", Value::map({{"Capabilities", Value::record(std::move(made))}})).text;
