@@ -203,8 +203,12 @@ void assign_positionals(const Program& program, const Verb& verb, const std::vec
         } while (positional.repeatable && next < given.size());
     }
     if (next < given.size()) {
+        const bool is_helm_form = std::any_of(verb.options.begin(), verb.options.end(),
+                                              [](const Option& option) { return option.name == "release"; });
         throw usage_error("usage", fmt::format("unexpected argument '{}'", given[next]))
-            .hint(usage_line(program, verb));
+            .hint(is_helm_form ? fmt::format("{} {} {} --release NAME, where helm takes NAME and {}", program.name,
+                                             verb.name, verb.positionals.front().name, verb.positionals.front().name)
+                               : usage_line(program, verb));
     }
 }
 
