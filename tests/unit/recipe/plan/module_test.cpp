@@ -76,7 +76,8 @@ TEST_CASE("of an object that two releases share and make differently, both are n
     CHECK(has(one.findings[0].hint, "put .Values.openShiftVersion into its name"));
     const auto several = rendered_module("a", toolkit, false);
     REQUIRE(several.findings.size() == 1);
-    CHECK(has(several.findings[0].message, "ConfigMap a: the copies for releases 4.17.4 and 4.17.5 have one name and differ"));
+    CHECK(has(several.findings[0].message,
+              "ConfigMap a: the copies for releases 4.17.4 and 4.17.5 have one name and differ"));
     CHECK(rendered_module("a", "x", false).findings.empty());
 }
 
