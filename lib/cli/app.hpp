@@ -68,6 +68,7 @@ struct Verb {
     std::vector<Option> options;  ///< own options first, shared groups after
     std::function<Exit(const Args&, Context&)> run;
     bool hidden = false;
+    std::string surplus_hint = {};  ///< where more arguments are given than it takes; "" for its usage line
 };
 
 /// A section of the manual page beyond verbs and options.

@@ -110,6 +110,7 @@ std::span<const std::string_view> all_option_names() noexcept {
         "manual",
         "max-unavailable",
         "metrics",
+        "metrics-cluster",
         "mirror-config",
         "missing",
         "module",

@@ -204,7 +204,7 @@ void assign_positionals(const Program& program, const Verb& verb, const std::vec
     }
     if (next < given.size()) {
         throw usage_error("usage", fmt::format("unexpected argument '{}'", given[next]))
-            .hint(usage_line(program, verb));
+            .hint(verb.surplus_hint.empty() ? usage_line(program, verb) : verb.surplus_hint);
     }
 }
 

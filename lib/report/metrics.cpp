@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "base/text.hpp"
+
 namespace kmm::report {
 
 namespace {
@@ -23,12 +25,18 @@ std::string escaped_label(const std::string& text) {
     return made;
 }
 
-std::string labels_text(const MetricFamily& family, const std::vector<std::string>& values) {
-    std::string made;
+std::string label_text(std::string_view name, const std::string& value) {
+    return fmt::format("{}=\"{}\"", name, escaped_label(value));
+}
+
+std::string labels_text(const MetricFamily& family, const std::vector<std::string>& values,
+                        const std::string& cluster) {
+    std::vector<std::string> made;
+    if (!cluster.empty()) { made.push_back(label_text("cluster", cluster)); }
     for (std::size_t i = 0; i < family.labels.size(); ++i) {
-        made += fmt::format("{}{}=\"{}\"", i == 0 ? "" : ",", family.labels[i], escaped_label(values.at(i)));
+        made.push_back(label_text(family.labels[i], values.at(i)));
     }
-    return made.empty() ? made : '{' + made + '}';
+    return made.empty() ? "" : '{' + base::join(made, ",") + '}';
 }
 
 std::string head_text(const std::string& name, const std::string& help) {
@@ -37,7 +45,10 @@ std::string head_text(const std::string& name, const std::string& help) {
 
 }  // namespace
 
-std::string openmetrics_text(const std::vector<MetricFamily>& families) {
+std::string openmetrics_text(const std::vector<MetricFamily>& families, const std::string& cluster) {
+    const MetricFamily left_out{"kmm_dropped_series",
+                                "series of a metric that were left out because there are too many",
+                                {"metric"}};
     std::vector<const MetricFamily*> sorted;
     for (const auto& family : families) { sorted.push_back(&family); }
     std::sort(sorted.begin(), sorted.end(), [](const auto* a, const auto* b) { return a->name < b->name; });
@@ -47,15 +58,13 @@ std::string openmetrics_text(const std::vector<MetricFamily>& families) {
         std::size_t count = 0;
         for (const auto& [values, number] : family->samples) {
             if (++count > k_series_max) { continue; }
-            text += fmt::format("{}{} {}\n", family->name, labels_text(*family, values), number);
+            text += fmt::format("{}{} {}\n", family->name, labels_text(*family, values, cluster), number);
         }
         if (count <= k_series_max) { continue; }
-        dropped += fmt::format("kmm_dropped_series{{metric=\"{}\"}} {}\n", family->name, count - k_series_max);
+        dropped += fmt::format("{}{} {}\n", left_out.name, labels_text(left_out, {family->name}, cluster),
+                               count - k_series_max);
     }
-    if (!dropped.empty()) {
-        dropped = head_text("kmm_dropped_series",
-                            "series of a metric that were left out because there are too many") + dropped;
-    }
+    if (!dropped.empty()) { dropped = head_text(left_out.name, left_out.help) + dropped; }
     return dropped + text + "# EOF\n";
 }
 

@@ -22,8 +22,11 @@ inline constexpr std::size_t k_series_max = 1000;
 /// The text, sorted, ended by "# EOF". Of a family, the first k_series_max series are written: a label that grows
 /// without bound costs a monitoring system more than it is worth. kmm_dropped_series has how many are not, of families
 /// with such series alone: node_exporter refuses a series that two files have, and files of several runs have the same
-/// families.
-[[nodiscard]] std::string openmetrics_text(const std::vector<MetricFamily>& families);
+/// families. With `cluster`, that is a label of every series: files of two clusters on one host do not collide.
+[[nodiscard]] std::string openmetrics_text(const std::vector<MetricFamily>& families, const std::string& cluster = "");
+
+/// Help of the option --metrics-cluster NAME, which gives `cluster`.
+inline constexpr const char* k_metrics_cluster_help = "put the label cluster with this name on all metrics";
 
 /// Families with their names, helps and labels.
 [[nodiscard]] MetricFamily plan_objects();          ///< kmm_plan_objects{resource,kind}

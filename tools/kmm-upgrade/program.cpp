@@ -22,7 +22,7 @@ std::vector<cli::Option> onward_options() {
     return {option("until", "STATE", "stop in this state, exit 11; replaces that of the start"),
             option("canary-image", "IMAGE", "of a Kubernetes upgrade: replaces that of the start"),
             option("ignore-preflight-errors", "NAMES", "of a Kubernetes upgrade: replaces those of the start"),
-            metrics_option()};
+            metrics_option(), metrics_cluster_option()};
 }
 
 cli::Option stx_option() {
@@ -68,7 +68,9 @@ cli::Program program(const Crafts& crafts) {
              {{"kmm-upgrade show", "the state of the upgrade"},
               {"kmm-upgrade show --watch", "refresh until the upgrade ends"},
               {"kmm-upgrade show -o name --metrics /var/lib/node_exporter/kmm-upgrade.prom", "for node_exporter"}},
-             {option("watch", "", "refresh until the upgrade ends"), stx_option(), metrics_option()}, run_show)));
+             {option("watch", "", "refresh until the upgrade ends"), stx_option(), metrics_option(),
+              metrics_cluster_option()},
+             run_show)));
     program.verbs.push_back(
         about_record(verb("nodes", "list the nodes of the upgrade",
                           "CURRENT is the version that was last seen on the node: \"-\" for none, \"?\" during a "
@@ -84,7 +86,8 @@ cli::Program program(const Crafts& crafts) {
                      {{"kmm-upgrade step", "do the next step"},
                       {"kmm-upgrade step node-b", "do the next step of node-b"},
                       {"kmm-upgrade step canary", "upgrade the first nodes, then stop"}},
-                     {option("node", "NODE", "the node to step"), metrics_option()}, run_step);
+                     {option("node", "NODE", "the node to step"), metrics_option(), metrics_cluster_option()},
+                     run_step);
     cli::Positional stage;
     stage.name = "NODE|STAGE";
     stage.help = "node, stage, or state of a stage";
@@ -108,12 +111,13 @@ cli::Program program(const Crafts& crafts) {
               option("restore-etcd", "",
                      "with --rollback all: first restore the snapshot of etcd on every control plane"),
               option("confirm", "WORDS", "the words for --restore-etcd; the error without them says which"),
-              metrics_option()},
+              metrics_option(), metrics_cluster_option()},
              run_abort)));
     auto skip = verb("skip", "leave a failed node out of the upgrade",
                      "The node stays as it is. resume continues with the others. The exit code of the run is then 12.",
                      {{"kmm-upgrade skip node-c --reason \"broken card\"", "leave node-c out"}},
-                     {cli::required(option("reason", "TEXT", "reason; it is kept in the history")), metrics_option()},
+                     {cli::required(option("reason", "TEXT", "reason; it is kept in the history")), metrics_option(),
+                      metrics_cluster_option()},
                      run_skip);
     skip.positionals = {node_argument("a node that failed")};
     program.verbs.push_back(about_run(std::move(skip)));

@@ -96,7 +96,7 @@ std::vector<cli::Option> walk_options(const std::string& node_timeout) {
             option("delete-emptydir-data", "", "with --drain: also evict Pods with an emptyDir"),
             option("grace-period", "SECONDS",
                    "with --drain: grace period of evicted Pods; -1: their own, 0 (with --force): at once"),
-            metrics_option(),
+            metrics_option(), metrics_cluster_option(),
             option("or-resume", "", "resume this upgrade if it is already recorded"),
             option("dry-run", "", "print every action, change nothing")};
 }

@@ -36,24 +36,44 @@ bool holds(const Node& pool, std::string_view type) {
     });
 }
 
+/// The entries of managedFields that own spec.paused.
+std::vector<const Node*> writers(const Node& pool) {
+    std::vector<const Node*> found;
+    const auto* all = pool.find_path({"metadata", "managedFields"});
+    if (all == nullptr) return found;
+    for (const auto& entry : all->items())
+        if (entry.find_path({"fieldsV1", "f:spec", "f:paused"}) != nullptr) found.push_back(&entry);
+    return found;
+}
+
 /// When the last writer of spec.paused wrote last.
 std::optional<std::int64_t> written(const Node& pool) {
     std::optional<std::int64_t> latest;
-    const auto* all = pool.find_path({"metadata", "managedFields"});
-    if (all == nullptr) return latest;
-    for (const auto& entry : all->items()) {
-        if (entry.find_path({"fieldsV1", "f:spec", "f:paused"}) == nullptr) continue;
-        const auto time = base::parse_rfc3339(entry.get_string({"time"}));
+    for (const auto* entry : writers(pool)) {
+        const auto time = base::parse_rfc3339(entry->get_string({"time"}));
         if (time && (!latest || *time > *latest)) latest = time;
     }
     return latest;
 }
 
-Node patch_of(bool paused, Node owner) {
+/// Whether others have written, or declare, spec.paused after us: `manager` is the name of our writes. An annotation of
+/// ours outlives a pause that someone ended and began again.
+bool is_taken_over(const Node& pool, const std::string& manager) {
+    const auto found = writers(pool);
+    return std::any_of(found.begin(), found.end(),
+                       [&](const Node* entry) { return entry->get_string({"manager"}) != manager; });
+}
+
+Node owner_patch(Node owner) {
     auto annotations = Node::mapping();
     annotations.set(k_owner, std::move(owner));
-    return Node::mapping({{"metadata", Node::mapping({{"annotations", std::move(annotations)}})},
-                          {"spec", Node::mapping({{"paused", paused}})}});
+    return Node::mapping({{"metadata", Node::mapping({{"annotations", std::move(annotations)}})}});
+}
+
+Node patch_of(bool paused, Node owner) {
+    auto patch = owner_patch(std::move(owner));
+    patch.set("spec", Node::mapping({{"paused", paused}}));
+    return patch;
 }
 
 std::string date_of(std::int64_t time) { return base::format_rfc3339(time).substr(0, 10); }
@@ -77,8 +97,10 @@ std::vector<MachinePool> MachinePools::read() {
         if (const auto* machines = object.find_path({"status", "machineCount"}))
             pool.machines = machines->as_int().value_or(0);
         // A list leaves managedFields out.
-        if (pool.paused)
-            if (const auto whole = client_.find(k_pools, {"", pool.name})) pool.paused_since = written(*whole);
+        if (const auto whole = pool.paused ? client_.find(k_pools, {"", pool.name}) : std::nullopt) {
+            pool.paused_since = written(*whole);
+            if (is_taken_over(*whole, client_.options().field_manager)) pool.owner.clear();
+        }
         pools.push_back(std::move(pool));
     }
     std::sort(pools.begin(), pools.end(), [](const auto& left, const auto& right) { return left.name < right.name; });
@@ -89,7 +111,8 @@ bool MachinePools::pause(const std::string& name, const std::string& owner) {
     if (!client_.find(k_pools, {"", name})) return false;
     bool is_ours = false;
     static_cast<void>(client_.change(k_pools, {"", name}, [&](const Node& current) -> std::optional<Node> {
-        is_ours = !is_paused(current) || annotation_of(current, k_owner) == owner;
+        is_ours = !is_paused(current) || (annotation_of(current, k_owner) == owner &&
+                                          !is_taken_over(current, client_.options().field_manager));
         return is_paused(current) ? std::nullopt : std::optional(patch_of(true, owner));
     }));
     return is_ours;
@@ -99,8 +122,9 @@ bool MachinePools::unpause(const std::string& name, const std::string& owner) {
     if (!client_.find(k_pools, {"", name})) return false;
     bool is_ours = false;
     static_cast<void>(client_.change(k_pools, {"", name}, [&](const Node& current) -> std::optional<Node> {
-        is_ours = annotation_of(current, k_owner) == owner;
-        return is_ours ? std::optional(patch_of(false, Node())) : std::nullopt;
+        if (annotation_of(current, k_owner) != owner) return std::nullopt;
+        is_ours = is_paused(current) && !is_taken_over(current, client_.options().field_manager);
+        return is_ours ? patch_of(false, Node()) : owner_patch(Node());
     }));
     return is_ours;
 }

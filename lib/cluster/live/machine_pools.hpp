@@ -17,7 +17,7 @@ namespace kmm::cluster {
 struct MachinePool {
     std::string name;
     bool paused = false;
-    std::string owner;                         ///< annotation kmmtools.dev/paused-by, "" if no run has paused it
+    std::string owner;  ///< annotation kmmtools.dev/paused-by, "" if no run has paused it, or others did so after it
     std::optional<std::int64_t> paused_since;  ///< unix seconds, of a paused pool, where managedFields tell
     std::int64_t machines = 0;                 ///< status.machineCount
     bool updating = false, degraded = false;   ///< status.conditions: its operator works on nodes, or cannot go on
@@ -38,7 +38,8 @@ public:
     /// Pauses the pool for `owner`, in one write with the annotation. False, and nothing is written, for one that
     /// someone else has paused, or is gone.
     bool pause(const std::string& name, const std::string& owner);
-    /// Ends the pause of `owner`. False, and nothing is written, for a pool that it has not paused, or that is gone.
+    /// Ends the pause of `owner`. False for a pool that it has not paused, or that is gone: nothing is written; and for
+    /// one that others have unpaused, or paused again: only the annotation goes.
     bool unpause(const std::string& name, const std::string& owner);
     /// The configuration that the operator has yet to bring to nodes of the pool: "rendered-worker-2"; "" for none.
     [[nodiscard]] std::string pending_configuration(const std::string& name);

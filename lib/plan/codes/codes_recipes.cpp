@@ -18,8 +18,9 @@ constexpr std::array k_recipe_texts{
              "No object has the annotation specialresource.openshift.io/state: driver-container, is a DaemonSet's copy "
              "for a kernel, or has the kernel in the name of its image.", ""},
     CodeText{"no-nodes-selected", "reason", "a recipe selects no node", "", ""},
-    CodeText{"no-releases", "error", "no release is known for a SpecialResourceModule",
-             "Its watches find no version, or the facts have no releases.", "kmm-plan dtk-map RELEASE --print-facts"},
+    CodeText{"no-releases", "error", "no release is known for a SpecialResourceModule, or of a toolkit",
+             "Watches find no version, the facts have no releases, or dtk-map --print-facts has none to print.",
+             "kmm-plan dtk-map RELEASE --print-facts"},
     CodeText{"build-needed", "reason", "the image of a driver container is not there and is built", "", ""},
     CodeText{"dependency-waits", "reason", "a resource waits because one that it needs waits", "",
              "see why the other one waits"},

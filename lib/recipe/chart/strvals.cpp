@@ -82,8 +82,10 @@ private:
         return piece;
     }
 
-    static void put(Map& values, const std::string& key, Value value) {
-        if (!key.empty()) { values[key] = std::move(value); }
+    /// Helm drops a value whose key is empty, and says nothing.
+    void put(Map& values, const std::string& key, Value value) const {
+        if (key.empty()) { fail("expected a key, found none: nothing would be set"); }
+        values[key] = std::move(value);
     }
 
     Value made_of(const std::string& text) const {

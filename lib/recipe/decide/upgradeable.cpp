@@ -72,6 +72,8 @@ std::optional<StatusTarget> parse_status_target(std::string_view text) {
     target.is_operator_condition = parts[0] == "operatorcondition";
     if (!target.is_operator_condition && parts[0] != "clusteroperator") { return std::nullopt; }
     if (parts.size() > (target.is_operator_condition ? 3U : 2U)) { return std::nullopt; }
+    // OLM names it like the ClusterServiceVersion: no name is likely.
+    if (target.is_operator_condition && parts.size() == 1) { return std::nullopt; }
     target.name = parts.size() > 1 ? parts.back() : k_default_name;
     if (parts.size() == 3) { target.name_space = parts[1]; }
     return target;

@@ -11,6 +11,7 @@
 #include "recipe/chart/render.hpp"
 #include "recipe/plan/manifest_parts.hpp"
 #include "recipe/plan/objects.hpp"
+#include "recipe/plan/overwrite.hpp"
 #include "recipe/plan/resource_chart.hpp"
 #include "recipe/plan/selectors.hpp"
 #include "recipe/plan/states.hpp"
@@ -26,10 +27,6 @@ using tmpl::Map;
 using tmpl::Value;
 
 namespace {
-
-std::string copies_differ(const Value& object, const std::string& kernel, const std::string& other) {
-    return fmt::format("{}: the copies for kernels {} and {} have one name and differ", shown(object), kernel, other);
-}
 
 /// An object as it came out of one run for one kernel.
 struct Made {
@@ -141,7 +138,8 @@ private:
     ResourceChart chart_;
     ObjectContext context_;
     /// identity -> index of what was made for this resource, and the kernel that it was made for
-    std::map<std::string, std::pair<std::size_t, std::string>> applied_;
+    std::map<std::string, Copy> applied_;
+    std::string release_;  ///< the one that a SpecialResourceModule is rendered for
     std::map<std::string, std::string> renamed_;  ///< label app that a copy had -> whose copy
     std::set<std::string> hooks_done_;
     bool definitions_done_ = false;
@@ -184,6 +182,7 @@ private:
     void run_release(const RecipeState& step, const Release& release, const Expanded& own, const Value& values) {
         context_.kernel = release.kernel;
         context_.os = release.os;
+        release_ = release.version;
         context_.expanded = &own;
         auto rendered = opened(chart_.render(step, own, chart_.values(own, values)));
         put_definitions(step.name, rendered);
@@ -218,18 +217,13 @@ private:
         const std::string key = identity(object);
         const auto known = applied_.find(key);
         if (known != applied_.end() && !options_.operator_only) {
-            const RecipeObject& before = out_.objects[known->second.first];
+            const RecipeObject& before = out_.objects[known->second.object];
             if (tmpl::deep_equal(before.object, object)) { return; }
-            const bool is_copy = before.origin == origin && known->second.second != context_.kernel;
-            warn("recipe-overwrite",
-                 is_copy ? copies_differ(object, known->second.second, context_.kernel)
-                         : fmt::format("{} replaces the one of {}, which differs", shown(object), before.state),
-                 origin,
-                 is_copy ? "annotate it with specialresource.openshift.io/kernel-affine: \"true\", or put "
-                           ".Values.kernelFullVersion into its name"
-                         : "give one of them another name");
+            const Copy made{out_.objects.size(), context_.kernel, release_};
+            auto [message, hint] = overwrite_texts(shown(object), before, known->second, made, origin);
+            warn("recipe-overwrite", std::move(message), origin, std::move(hint));
         }
-        applied_[key] = {out_.objects.size(), context_.kernel};
+        applied_[key] = {out_.objects.size(), context_.kernel, release_};
         out_.objects.push_back({resource_.name, state, kernel, std::move(object), origin});
     }
 
@@ -444,7 +438,7 @@ private:
                     put(state.name, "", std::move(made.object), made.origin);
                 } else if (!tmpl::deep_equal(known->second.first, made.object)) {
                     throw Error(Exit::data, "recipe-duplicate",
-                                copies_differ(made.object, known->second.second, kernel.kernel))
+                                copies_differ(shown(made.object), known->second.second, kernel.kernel))
                         .at(made.origin)
                         .hint(
                             "annotate it with specialresource.openshift.io/kernel-affine: \"true\", or move it to "

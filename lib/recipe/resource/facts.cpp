@@ -76,6 +76,7 @@ KernelFacts decode_kernel(api::Fields fields) {
                                       toolkit->string("rtKernelFullVersion"), toolkit->string("osVersion")};
         toolkit->done();
     }
+    facts.is_asked_for = fields.boolean("anySelector");
     fields.done();
     return facts;
 }
@@ -339,6 +340,7 @@ Node facts_node(const Facts& facts) {
         if (!one.os_image.empty()) { kernel.set("osImage", one.os_image); }
         if (!one.labels.empty()) { kernel.set("labels", labels_node(one.labels)); }
         if (one.toolkit) { kernel.set("driverToolkit", toolkit_node(*one.toolkit)); }
+        if (one.is_asked_for) { kernel.set("anySelector", true); }
         kernels.push_back(std::move(kernel));
     }
     node.set("kernels", std::move(kernels));

@@ -25,7 +25,8 @@ struct KernelFacts {
     std::string os_image;  ///< "Red Hat Enterprise Linux CoreOS 417.94.202410211619-0 (Plow)"; "" unknown
     std::map<std::string, std::string> labels;
     std::optional<DriverToolkit> toolkit;
-    bool is_asked_for = false;  ///< of --fact kernels= alone: its nodes are unknown, so every selector takes it
+    bool is_asked_for = false;  ///< of --fact kernels=, "anySelector" in files: its nodes are unknown, every selector
+                                ///< takes it
 };
 
 /// A release of the cluster, as resources of kind SpecialResourceModule are rendered for.
@@ -65,6 +66,9 @@ struct SystemVersion {
 
 /// Decodes a facts file. Faults: unknown-field, wrong-type, missing-field, bad-kernel, with positions.
 [[nodiscard]] Facts decode_facts(const value::Document& document, Diagnostics& faults);
+
+/// Whether a Node with this osImage is of OKD, whose toolkit may have the headers of another kernel.
+[[nodiscard]] bool is_system_of_okd(std::string_view os_image);
 
 /// False for a Node of Windows: drivers of Linux have nothing to do there.
 [[nodiscard]] bool runs_linux(const value::Node& node);

@@ -79,10 +79,11 @@ std::string_view release_of(std::string_view os_image) {
 }
 
 /// The stream has a tag for each release of the nodes' system.
-void add_toolkits(Facts& facts, const Node& stream) {
+void add_toolkits(Facts& facts, const Node& stream, bool operator_only) {
     const Node* tags = stream.find_path({"status", "tags"});
     if (tags == nullptr) { return; }
     const auto add = [&](KernelFacts& one) {
+        if (is_system_of_okd(one.os_image) && !operator_only) { return; }
         const auto release = release_of(one.os_image);
         for (const auto& tag : tags->items()) {
             const Node* items = tag.find("items");
@@ -98,6 +99,10 @@ void add_toolkits(Facts& facts, const Node& stream) {
 }
 
 }  // namespace
+
+bool is_system_of_okd(std::string_view os_image) {
+    return os_image.starts_with("CentOS ") || os_image.starts_with("Fedora ");
+}
 
 bool runs_linux(const Node& node) {
     const Node* labels = node.find_path({"metadata", "labels"});
@@ -135,7 +140,7 @@ Facts observe_facts(std::span<const value::Document> objects, bool operator_only
             stream = &object;
         }
     }
-    if (stream != nullptr) { add_toolkits(facts, *stream); }
+    if (stream != nullptr) { add_toolkits(facts, *stream, operator_only); }
     return facts;
 }
 

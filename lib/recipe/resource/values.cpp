@@ -54,7 +54,11 @@ Value of_toolkit(const RecipeKernel& kernel, std::string DriverToolkit::*text, c
     }
     return tmpl::unknown_value(
         fmt::format("driverToolkit.{} of kernel {}", member, kernel.kernel),
-        text == &DriverToolkit::image
+        is_system_of_okd(kernel.os_image)
+            ? "OKD builds its toolkit and its system at different times, so the one of the ImageStream may lack the "
+              "headers: kmm-plan dtk-map RELEASE --print-facts for --facts FILE tells, or give driverToolkit of this "
+              "kernel there"
+        : text == &DriverToolkit::image
             ? "give ImageStream openshift/driver-toolkit in -f, driverToolkit of this kernel in --facts FILE, or "
               "--fact driverToolkitImage=IMAGE"
             : "give ImageStream openshift/driver-toolkit in -f, or driverToolkit of this kernel in --facts FILE");

@@ -205,6 +205,14 @@ std::string condition_problem(const Node& live) {
     return fmt::format("{}: condition {} is not set yet", object_text(live), needed);
 }
 
+/// Source: pkg/kubelet/images/types.go and cri-api's errors.go: why a container waits for its image.
+bool is_image_reason(std::string_view reason) {
+    static constexpr std::string_view k_reasons[] = {"ErrImageNeverPull", "ErrImagePull",        "ImageInspectError",
+                                                     "ImagePullBackOff",  "InvalidImageName",    "RegistryUnavailable",
+                                                     "SignatureValidationFailed"};
+    return std::find(std::begin(k_reasons), std::end(k_reasons), reason) != std::end(k_reasons);
+}
+
 }  // namespace
 
 bool is_gated(const Node& object) {
@@ -226,7 +234,7 @@ std::string missing_image(const std::vector<Node>& pods) {
             if (statuses == nullptr) continue;
             for (const auto& status : statuses->items()) {
                 const auto reason = status.get_string({"state", "waiting", "reason"});
-                if (reason != "ErrImagePull" && reason != "ImagePullBackOff") continue;
+                if (!is_image_reason(reason)) continue;
                 const auto message = status.get_string({"state", "waiting", "message"});
                 return fmt::format("image {} of Pod {}/{} cannot be pulled: {}{}",
                                    base::escape(status.get_string({"image"})),

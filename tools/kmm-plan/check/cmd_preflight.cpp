@@ -208,7 +208,7 @@ cli::Verb preflight_verb() {
         std::vector<cli::Option>{
             kernel, preflight::devel_option(),
             cli::option("status", "TARGET", "print the condition Upgradeable of clusteroperator or operatorcondition"),
-            metrics_option()} +
+            metrics_option(), metrics_cluster_option()} +
         recipes + preflight::signature_options() + preflight::registry_options() + report_options() + source_options() +
         cli::common_options();
     verb.run = run_preflight;

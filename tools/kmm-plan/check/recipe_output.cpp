@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "api/names.hpp"
 #include "base/text.hpp"
 #include "cli/table.hpp"
 #include "kmm-plan/source/documents.hpp"
@@ -66,6 +67,12 @@ std::optional<decide::StatusTarget> status_target(const cli::Args& args) {
             fmt::format("--status: expected clusteroperator[/NAME] or operatorcondition[/NAMESPACE]/NAME, found '{}'",
                         base::escape(*text)))
             .hint("kmm-plan preflight --status operatorcondition/openshift-operators/my-driver");
+    for (const auto& name : {target->name, target->name_space})
+        if (!name.empty() && !api::is_dns1123_subdomain(name))
+            throw Error(Exit::usage, "bad-value",
+                        fmt::format("--status: expected a name of lower-case letters, digits, '.' and '-', found '{}'",
+                                    base::escape(name)))
+                .hint("no object of an API server has another name");
     return target;
 }
 

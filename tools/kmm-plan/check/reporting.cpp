@@ -146,9 +146,13 @@ cli::Option metrics_option() {
     return cli::option("metrics", "FILE", "write metrics of the result, as OpenMetrics text");
 }
 
+cli::Option metrics_cluster_option() {
+    return cli::option("metrics-cluster", "NAME", report::k_metrics_cluster_help);
+}
+
 void write_metrics(const cli::Args& args, cli::Context& context, const std::vector<report::MetricFamily>& families) {
     if (const auto file = args.get("metrics")) {
-        cli::write_report(context, *file, report::openmetrics_text(families));
+        cli::write_report(context, *file, report::openmetrics_text(families, args.get("metrics-cluster").value_or("")));
     }
 }
 

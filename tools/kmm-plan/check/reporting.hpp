@@ -22,6 +22,8 @@ enum class Drift { not_looked_for, found };
 
 /// --metrics.
 [[nodiscard]] cli::Option metrics_option();
+/// --metrics-cluster NAME, beside --metrics.
+[[nodiscard]] cli::Option metrics_cluster_option();
 /// Writes the families to the file of --metrics as a whole, if it is given. Errors: io.
 void write_metrics(const cli::Args& args, cli::Context& context, const std::vector<report::MetricFamily>& families);
 

@@ -115,6 +115,7 @@ cli::Verb render_chart_verb() {
          "a packed chart, for another Kubernetes"},
     };
     verb.positionals = {{"CHART", "directory with Chart.yaml, or a .tgz"}};
+    verb.surplus_hint = "kmm-plan render chart CHART --release NAME, where helm takes NAME and CHART";
     auto name_space = cli::with_default(cli::option("namespace", 'n', "NAME", "namespace of the release"), "default");
     verb.options =
         std::vector<cli::Option>{

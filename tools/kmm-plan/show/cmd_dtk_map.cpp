@@ -197,6 +197,10 @@ Exit run_dtk_map(const cli::Args& args, cli::Context& context) {
     keep_kernels(map, args.all("kernel"));
     if (args.flag("print-facts")) {
         if (!args.all("kernel").empty()) { keep_releases(map); }
+        if (map.releases.empty()) {
+            throw Error(Exit::not_found, "no-releases", "facts name releases, and no release has one of these toolkits")
+                .hint("give image-references and release-metadata of the release, or oc adm release info -o json");
+        }
         cli::print_file_document(context, Node::mapping({{"releases", recipe::plan::releases_node(map.releases)}}),
                                  "--print-facts");
         return Exit::ok;

@@ -384,7 +384,8 @@ cli::Verb show_verb() {
     verb.positionals = {{"NODE", "names of nodes; all if absent", false, true}};
     auto action = cli::repeatable(cli::option("action", "ACTION", "only lines with this action"));
     for (const auto known : k_actions) { action.choices.emplace_back(plan::to_string(known)); }
-    verb.options = std::vector<cli::Option>{action, metrics_option()} + plan_option_list() + what_if_option_list() +
+    verb.options = std::vector<cli::Option>{action, metrics_option(), metrics_cluster_option()} + plan_option_list() +
+                   what_if_option_list() +
                    source_options() + cli::common_options();
     verb.run = run_show;
     return verb;

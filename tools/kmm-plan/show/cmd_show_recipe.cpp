@@ -159,7 +159,8 @@ cli::Verb show_recipe_verb() {
     };
     verb.positionals = {{"NAME", "SpecialResource; all if absent", false, true}};
     verb.options = recipe_sources() +
-                   std::vector<cli::Option>{cli::option("strict", "", "warnings are errors"), metrics_option()} +
+                   std::vector<cli::Option>{cli::option("strict", "", "warnings are errors"), metrics_option(),
+                                            metrics_cluster_option()} +
                    preflight::registry_options() + cli::common_options();
     verb.run = run_show_recipe;
     return verb;

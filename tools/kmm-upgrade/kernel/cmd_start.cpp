@@ -143,7 +143,7 @@ std::vector<std::pair<std::string, Diagnostic>> refusals_of(const Preflight& fou
 }
 
 /// Errors: checks_failed "kernel-not-ready" with each refusal. Prints warnings.
-void require_ready(Call& call, const Preflight& found, const std::string& release) {
+void require_ready(Call& call, const Preflight& found, const std::string& release, const std::string& command) {
     Diagnostics warnings;
     for (const auto& verdict : found.verdicts)
         for (const auto& finding : verdict.findings)
@@ -168,6 +168,10 @@ void require_ready(Call& call, const Preflight& found, const std::string& releas
         return verdict.checked != preflight::Checked::mapping;
     });
     if (!are_asked) call.note("registries were not asked whether the images are there: --check-images does");
+    if (command.find('$') == std::string::npos)
+        call.note(
+            "--install has no $1: unless it reads KMM_KERNEL_RELEASE, it installs the same for each release, also when "
+            "abort --rollback asks for the previous one; between double quotes a shell replaces $1 before");
 }
 
 Node preflight_node_of(const Preflight& found) {
@@ -329,10 +333,10 @@ Exit run_start_kernel(const cli::Args& args, cli::Context& context) {
         require_no_kubernetes_upgrade(access);
         for (const auto& node : nodes) found.recipe_drivers[node.meta.name] = drive::selected_drivers(releases, node);
         print_kernel_plan(context, found, snapshot.objects, run);
-        require_ready(call, found, release);
+        require_ready(call, found, release, command);
         return run.is_partial() ? Exit::partial : Exit::ok;
     }
-    require_ready(call, found, release);
+    require_ready(call, found, release, command);
     auto hands = kernel_hands(access, run.options, run.lineage, true);
     require_no_kubernetes_upgrade(access);
     const auto own = own_node(*cluster.workloads, run);

@@ -335,7 +335,7 @@ void write_rehearsal_metrics(Access& access, const std::string& name,
             else if (!pool.paused)
                 paused.samples[{pool.name}] = 0;
     }
-    cli::write_report(access.call.context(), *file, report::openmetrics_text({obsolete, paused}));
+    cli::write_report(access.call.context(), *file, metrics_text(access.call.args(), {obsolete, paused}));
 }
 
 /// A first release, while objects have the label of the recipe: what is obsolete of them would stay, and a lower

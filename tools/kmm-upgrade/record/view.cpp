@@ -288,10 +288,18 @@ std::vector<report::MetricFamily> metrics_of(const std::optional<upgrade::Run>& 
 
 cli::Option metrics_option() { return cli::option("metrics", "FILE", "write the run as OpenMetrics text"); }
 
+cli::Option metrics_cluster_option() {
+    return cli::option("metrics-cluster", "NAME", report::k_metrics_cluster_help);
+}
+
+std::string metrics_text(const cli::Args& args, const std::vector<report::MetricFamily>& families) {
+    return report::openmetrics_text(families, args.get("metrics-cluster").value_or(""));
+}
+
 void write_metrics(const cli::Args& args, cli::Context& context, const std::optional<upgrade::Run>& run,
                    bool is_worked_on) {
     if (const auto file = args.get("metrics"))
-        cli::write_report(context, *file, report::openmetrics_text(metrics_of(run, is_worked_on)));
+        cli::write_report(context, *file, metrics_text(args, metrics_of(run, is_worked_on)));
 }
 
 }  // namespace kmm::tool_upgrade

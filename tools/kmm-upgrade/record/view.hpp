@@ -7,9 +7,11 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "cli/app.hpp"
 #include "record/state_dir.hpp"
+#include "report/metrics.hpp"
 #include "upgrade/engine/planner.hpp"
 #include "upgrade/engine/run.hpp"
 #include "value/node.hpp"
@@ -40,6 +42,10 @@ namespace kmm::tool_upgrade {
 void print_summary(cli::Context& context, const upgrade::Run& run, bool interrupted);
 /// --metrics.
 [[nodiscard]] cli::Option metrics_option();
+/// --metrics-cluster NAME, beside --metrics.
+[[nodiscard]] cli::Option metrics_cluster_option();
+/// The text of --metrics.
+[[nodiscard]] std::string metrics_text(const cli::Args& args, const std::vector<report::MetricFamily>& families);
 /// Writes the run as metrics to the file of --metrics as a whole, if it is given. Without a run, the file has the names
 /// alone. `is_worked_on`: a process goes on with it after this call. Errors: io.
 void write_metrics(const cli::Args& args, cli::Context& context, const std::optional<upgrade::Run>& run,

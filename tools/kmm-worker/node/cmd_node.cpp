@@ -186,7 +186,9 @@ Exit report_status(const cli::Args& args, cli::Context& context) {
     }
     document.set("modules", std::move(modules));
     const Exit exit = all_same ? Exit::ok : Exit::checks_failed;
-    if (const auto file = args.get("metrics")) cli::write_report(context, *file, report::openmetrics_text({loaded}));
+    const auto cluster = args.get("metrics-cluster").value_or("");
+    if (const auto file = args.get("metrics"))
+        cli::write_report(context, *file, report::openmetrics_text({loaded}, cluster));
     leave_termination_message(document);
     if (print_document(context, document)) return exit;
     if (context.output == "name") {
@@ -275,9 +277,10 @@ cli::Verb verb_status() {
         cli::option("expect", "IMAGE|FILE",
                     "compare with the modules of an image, a .ko file or a directory; exit 10 if they differ");
     auto directory = cli::option("dir-name", "DIR", "directory of lib/modules in the image (default /opt)");
+    auto cluster = cli::option("metrics-cluster", "NAME", report::k_metrics_cluster_help);
     auto metrics = cli::option("metrics", "FILE", "write kmm_module_loaded of each module as OpenMetrics text");
-    verb.options = std::vector<cli::Option>{settle, expect, directory, metrics} + pull_options() + host_options() +
-                   cli::common_options();
+    verb.options = std::vector<cli::Option>{settle, expect, directory, metrics, cluster} + pull_options() +
+                   host_options() + cli::common_options();
     verb.run = report_status;
     return verb;
 }

@@ -200,7 +200,8 @@ TEST_CASE("which object carries the condition") {
     CHECK(parse_status_target("operatorcondition/ns/x")->name_space == "ns");
     CHECK(parse_status_target("operatorcondition/x")->name_space.empty());
     for (const char* bad :
-         {"", "clusteroperator/", "clusteroperator/a/b", "operatorcondition/a/b/c", "ClusterOperator", "/x"}) {
+         {"", "clusteroperator/", "clusteroperator/a/b", "operatorcondition", "operatorcondition/a/b/c",
+          "ClusterOperator", "/x"}) {
         CHECK_FALSE(parse_status_target(bad));
     }
     const auto patch =

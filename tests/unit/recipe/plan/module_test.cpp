@@ -21,7 +21,8 @@ const std::string k_cluster =
     "status: {history: [{image: 'rel@sha256:22'}, {image: 'rel@sha256:11'}]}\n";
 
 /// `print` is the value of a ConfigMap of the only state.
-std::string module_text(const std::string& print, bool compat, const std::string& uid = "") {
+recipe::plan::RenderedRecipes rendered_module(const std::string& name, const std::string& print, bool compat,
+                                              const std::string& uid = "", const std::string& kernel = "") {
     Diagnostics faults;
     std::vector<recipe::plan::SpecialResourceModule> modules;
     for (const auto& document : value::read_yaml(k_module, "srm.yaml", faults)) {
@@ -34,19 +35,24 @@ std::string module_text(const std::string& print, bool compat, const std::string
     facts.releases = {{"rel@sha256:22", "4.17.5", "dtk@sha256:bb", "5.14.0-427.43.1.el9_4.x86_64", "", "9.4"},
                       {"rel@sha256:11", "4.17.4", "dtk@sha256:aa", "5.14.0-427.40.1.el9_4", "5.14.0-1.rt", "9.4"},
                       {"rel@sha256:00", "4.17.3", "dtk@sha256:00", "5.14.0-427.39.1.el9_4.x86_64", "", "9.4"}};
+    if (!kernel.empty()) {
+        for (auto& release : facts.releases) { release.kernel = kernel; }
+    }
     recipe::plan::RenderOptions options;
     options.operator_only = compat;
     options.owner_uid = uid;
-    const auto rendered = recipe::plan::render_modules(
+    return recipe::plan::render_modules(
         modules, {}, objects,
-        [&](const std::string& name, const recipe::plan::ChartReference&) {
-            const std::vector<File> files{
-                {"Chart.yaml", "apiVersion: v2\nname: " + name + "\nversion: 0.0.1\n"},
-                {"templates/0001-a.yaml", config_map("a-{{ .Values.openShiftVersion }}", "{v: " + print + "}")}};
-            return recipe::chart::load_chart(files, "charts/" + name);
+        [&](const std::string& chart, const recipe::plan::ChartReference&) {
+            const std::vector<File> files{{"Chart.yaml", "apiVersion: v2\nname: " + chart + "\nversion: 0.0.1\n"},
+                                          {"templates/0001-a.yaml", config_map(name, "{v: " + print + "}")}};
+            return recipe::chart::load_chart(files, "charts/" + chart);
         },
         facts, options);
-    return recipe::plan::recipe_text(rendered);
+}
+
+std::string module_text(const std::string& print, bool compat, const std::string& uid = "") {
+    return recipe::plan::recipe_text(rendered_module("a-{{ .Values.openShiftVersion }}", print, compat, uid));
 }
 
 }  // namespace
@@ -58,6 +64,21 @@ TEST_CASE("a watch names a kind without namespaces, whatever namespace it gives"
         CHECK(has(text, "name: a-4.17.4"));
         CHECK_FALSE(has(text, "name: a-4.17.3"));
     }
+}
+
+TEST_CASE("of an object that two releases share and make differently, both are named, and a kernel that is one") {
+    const std::string toolkit = "{{ .Values.driverToolkitImage }}";
+    const auto one = rendered_module("a-{{ .Values.kernelFullVersion }}", toolkit, false, "", "5.14.0-1");
+    REQUIRE(one.findings.size() == 1);
+    CHECK(one.findings[0].code == "recipe-overwrite");
+    CHECK(has(one.findings[0].message, "a-5.14.0-1: the copies for releases 4.17.4 and 4.17.5, both with kernel "
+                                       "5.14.0-1, have one name and differ"));
+    CHECK(has(one.findings[0].hint, "put .Values.openShiftVersion into its name"));
+    const auto several = rendered_module("a", toolkit, false);
+    REQUIRE(several.findings.size() == 1);
+    CHECK(has(several.findings[0].message,
+              "ConfigMap a: the copies for releases 4.17.4 and 4.17.5 have one name and differ"));
+    CHECK(rendered_module("a", "x", false).findings.empty());
 }
 
 TEST_CASE("a watch is printed as the operator writes it") {

@@ -419,6 +419,52 @@ TEST_CASE("facts of objects") {
     CHECK(as_operator.proxy->no == "mine");
 }
 
+TEST_CASE("on OKD the toolkit of the stream may be of another kernel: it is that of a release with the kernel") {
+    const auto facts_with = [](const std::string& system, bool compat) {
+        Diagnostics faults;
+        const auto objects = value::read_yaml(
+            "apiVersion: v1\nkind: Node\nmetadata: {name: a}\n"
+            "status: {nodeInfo: {kernelVersion: 5.14.0-531.el9.x86_64, osImage: " + system +
+                " 416.9.202411211032-0}}\n---\n"
+            "apiVersion: image.openshift.io/v1\nkind: ImageStream\nmetadata: {name: driver-toolkit, namespace: "
+            "openshift}\nstatus: {tags: [{tag: 416.9.202411211032-0, items: [{dockerImageReference: dtk}]}]}\n",
+            "f", faults);
+        REQUIRE(faults.empty());
+        return rp::observe_facts(objects, compat);
+    };
+    CHECK(facts_with("Red Hat Enterprise Linux CoreOS", false).kernels[0].toolkit->image == "dtk");
+    for (const std::string system : {"CentOS Stream CoreOS", "Fedora CoreOS"}) {
+        CHECK(facts_with(system, true).kernels[0].toolkit->image == "dtk");
+        auto facts = facts_with(system, false);
+        CHECK_FALSE(facts.kernels[0].toolkit);
+        Case one;
+        one.files = {{"templates/0001-a.yaml", config_map("a", "{v: '{{ .Values.driverToolkitImage }}'}")}};
+        one.facts.kernels = facts.kernels;
+        const auto error = error_of([&] { static_cast<void>(one.render()); });
+        CHECK(has(error.message(), "driverToolkit.imageURL of kernel 5.14.0-531.el9.x86_64 is not known"));
+        CHECK(has(error.hint(), "OKD builds its toolkit and its system at different times"));
+        facts.releases = {{"rel", "4.16.0-okd-scos.1", "dtk-of-release", "5.14.0-531.el9.x86_64", "", "9"}};
+        rp::add_release_toolkits(facts);
+        CHECK(facts.kernels[0].toolkit->image == "dtk-of-release");
+    }
+}
+
+TEST_CASE("a kernel that was asked for by name is so in the printed facts, too") {
+    Case one;
+    one.resource = cr("  nodeSelector: {disk: fast}\n");
+    one.files = {{"templates/0001-a.yaml", config_map("a", "{v: '{{ .Values.kernelFullVersion }}'}")}};
+    one.facts.kernels.clear();
+    rp::set_fact(one.facts, "kernels=6.1.0-1-amd64");
+    const std::string direct = one.text();
+    value::Document document;
+    document.file = "facts.yaml";
+    document.root = rp::facts_node(one.facts);
+    Diagnostics faults;
+    one.facts.kernels = rp::decode_facts(document, faults).kernels;
+    REQUIRE(faults.empty());
+    CHECK(one.text() == direct);
+}
+
 TEST_CASE("nodes that are away for a while count, those without Linux do not") {
     const auto kernels = [](const std::string& meta, const std::string& spec, const std::string& info, bool compat) {
         Diagnostics faults;

@@ -122,6 +122,38 @@ TEST_CASE("a pool that someone pauses during the run stays paused") {
     CHECK(world.is_paused("worker"));
 }
 
+TEST_CASE("a pool that someone unpauses and pauses again during the run, or declares paused, stays paused") {
+    Pools world;
+    const auto managed_by = [&](const std::string& managers, bool paused) {
+        std::string fields;
+        for (const auto& manager : base::split(managers, ' '))
+            fields += "{manager: " + std::string(manager) + ", fieldsV1: {'f:spec': {'f:paused': {}}}}, ";
+        world.api.put(json("{apiVersion: machineconfiguration.openshift.io/v1, kind: MachineConfigPool, metadata: "
+                           "{name: worker, annotations: {kmmtools.dev/paused-by: kmm-upgrade me}, managedFields: [" +
+                           fields + "{manager: kmm-tools, fieldsV1: {'f:metadata': {}}}]}, spec: {paused: " +
+                           (paused ? "true" : "false") + "}}"));
+    };
+    const auto owner = [&] {
+        return world.api.text_at("machineconfigpools//worker", {"metadata", "annotations", "kmmtools.dev/paused-by"});
+    };
+    PoolPauses pauses(world.client.get(), {"worker"}, "kmm-upgrade me");
+    for (const std::string managers : {"kubectl-patch", "kmm-tools argocd-controller"}) {
+        managed_by(managers, true);
+        CHECK(cluster::MachinePools(*world.client).read().back().owner.empty());
+        CHECK(pauses.act("pause-pools").message == "nothing was paused; paused by someone else, or gone: worker");
+        CHECK(pauses.act("unpause-pools").message == "nothing was paused by this run");
+        CHECK(world.is_paused("worker"));
+        CHECK(owner().empty());
+    }
+    managed_by("kubectl-patch", false);
+    CHECK(pauses.act("unpause-pools").message == "nothing was paused by this run");
+    CHECK(owner().empty());
+    managed_by("kmm-tools", true);
+    CHECK(cluster::MachinePools(*world.client).read().back().owner == "kmm-upgrade me");
+    CHECK(pauses.act("unpause-pools").message == "unpaused worker");
+    CHECK_FALSE(world.is_paused("worker"));
+}
+
 TEST_CASE("an empty selector selects no node, as for the machine config operator") {
     Pools world;
     int number = 0;

@@ -263,4 +263,15 @@ TEST_CASE("a copy for a kernel whose nodes lack the label of the kernel covers n
     CHECK(nodes_without_kernel_label(set, "k1", nodes) == std::vector<std::string>{"a"});
 }
 
+TEST_CASE("every reason of kubelets why an image is missing is named, others are not") {
+    const auto text = [](const std::string& reason) {
+        return missing_image({yaml("{metadata: {namespace: demo, name: a-1}, status: {initContainerStatuses: [{image: "
+                                   "'r/a:1-', state: {waiting: {reason: " + reason + ", message: m}}}]}}")});
+    };
+    for (const std::string reason : {"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull",
+                                     "SignatureValidationFailed", "RegistryUnavailable", "ImageInspectError"})
+        CHECK(text(reason) == "image r/a:1- of Pod demo/a-1 cannot be pulled: " + reason + ": m");
+    CHECK(text("PodInitializing").empty());
+}
+
 }
