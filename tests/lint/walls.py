@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks that what a room calls is defined in it or in a room of its row in the layer table: a function that is declared
-below and defined above is found by the linker only because a program links both.
+"""Checks that what a room calls is defined in it or in a room of its row in the layer table: a function that is
+declared below and defined above is found by the linker only because a program links both.
 
 Usage: walls.py SOURCE_DIR BUILD_DIR. One line a fault; exit 1 if there is any.
 """
