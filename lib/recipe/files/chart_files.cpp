@@ -155,7 +155,7 @@ std::vector<std::string> listed_files(const std::string& list) {
                 name += list[at];
             }
         }
-        if (is_open) {
+        if (is_open || name.empty()) {
             throw Error(Exit::usage, "bad-value",
                         fmt::format("--values: expected files, separated by commas, found '{}'", base::escape(list)))
                 .hint("put a name with ',' or '\"' in double quotes, with '\"\"' for each '\"' in it");
