@@ -22,6 +22,7 @@ struct Manifest {
     tmpl::Value object = tmpl::Value::nil();  ///< `content`, whole numbers exact; nil for an empty document
     std::string api_version, kind, name;
     std::string hooks;        ///< the annotation helm.sh/hook
+    bool is_definitions = false;  ///< a whole file of crds/: source and content alone, see definitions_of
     std::size_t line = 1;     ///< of the rendered text in which it starts
     std::function<Position(std::size_t line)> origin =
         {};  ///< leads from a line of `content`, from 1, to the template; never empty for what was rendered

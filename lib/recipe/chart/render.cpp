@@ -204,6 +204,7 @@ void collect_crds(const Chart& chart, std::vector<Manifest>& crds) {
         Manifest crd;
         crd.source = tmpl::clean_path(chart.path + '/' + file.name);
         crd.content = file.data;
+        crd.is_definitions = true;
         crds.push_back(std::move(crd));
     }
     for (const auto& child : chart.children) { collect_crds(child, crds); }
@@ -350,18 +351,19 @@ void keep_files(Rendered& rendered, const std::vector<std::string>& patterns) {
     Rendered kept;
     for (const auto& pattern : patterns) {
         std::size_t found = 0;
-        const auto take = [&](const std::vector<Manifest>& from, std::vector<Manifest>& to) {
+        const auto take = [&, &to = kept.objects](const std::vector<Manifest>& from) {
             for (const auto& manifest : from) {
                 const std::string_view source = manifest.source;
                 bool bad = false;
                 if (!match_name(pattern, source.substr(source.find('/') + 1), bad)) { continue; }
-                to.push_back(manifest);
+                Manifest& one = to.emplace_back(manifest);
+                if (one.is_definitions) { one.content.erase(one.content.find_last_not_of(" \t\n\v\f\r") + 1); }
                 ++found;
             }
         };
-        take(rendered.crds, kept.crds);
-        take(rendered.objects, kept.objects);
-        take(rendered.hooks, kept.objects);
+        take(rendered.crds);
+        take(rendered.objects);
+        take(rendered.hooks);
         if (found == 0) {
             throw Error(Exit::usage, "bad-value",
                         fmt::format("--show-only: expected a file of the chart that renders an object, found '{}'",
@@ -377,19 +379,17 @@ std::string release_text(const Rendered& rendered, bool include_crds, Inert iner
     const auto is_obeyed = [&](const Manifest& manifest) {
         return inert == Inert::yes && base::has_ci_command(manifest.content);
     };
-    const auto put = [&](const Manifest& manifest) {
+    const auto put_one = [&](const Manifest& manifest) {
         if (is_obeyed(manifest) && !manifest.object.is_map()) { return; }  // comments alone
         text += fmt::format("---\n# Source: {}\n{}\n",
                             inert == Inert::yes ? base::escape(manifest.source) : manifest.source,
                             is_obeyed(manifest) ? tmpl::write_inert_json(manifest.object) : manifest.content);
     };
-    for (const auto& crd : include_crds ? rendered.crds : std::vector<Manifest>()) {
-        if (!is_obeyed(crd)) {
-            put(crd);
-            continue;
-        }
-        for (const auto& one : definitions_of(crd)) { put(one); }
-    }
+    const auto put = [&](const Manifest& manifest) {
+        if (!manifest.is_definitions || !is_obeyed(manifest)) { return put_one(manifest); }
+        for (const auto& one : definitions_of(manifest)) { put_one(one); }
+    };
+    for (const auto& crd : include_crds ? rendered.crds : std::vector<Manifest>()) { put(crd); }
     for (const auto& object : rendered.objects) { put(object); }
     text = std::string(tmpl::trim_space(text)) + '\n';
     for (const auto& hook : rendered.hooks) { put(hook); }
@@ -399,7 +399,7 @@ std::string release_text(const Rendered& rendered, bool include_crds, Inert iner
 std::string release_objects(const Rendered& rendered, bool include_crds, ObjectForm form) {
     tmpl::List items;
     std::string text;
-    const auto put = [&](const Manifest& manifest) {
+    const auto put_one = [&](const Manifest& manifest) {
         if (!manifest.object.is_map()) { return; }  // comments alone
         if (form == ObjectForm::list) {
             items.push_back(manifest.object);
@@ -409,9 +409,11 @@ std::string release_objects(const Rendered& rendered, bool include_crds, ObjectF
             text += fmt::format("{}/{}\n", base::escape(base::to_lower(manifest.kind)), base::escape(manifest.name));
         }
     };
-    for (const auto& file : include_crds ? rendered.crds : std::vector<Manifest>()) {
-        for (const auto& one : definitions_of(file)) { put(one); }
-    }
+    const auto put = [&](const Manifest& manifest) {
+        if (!manifest.is_definitions) { return put_one(manifest); }
+        for (const auto& one : definitions_of(manifest)) { put_one(one); }
+    };
+    for (const auto& file : include_crds ? rendered.crds : std::vector<Manifest>()) { put(file); }
     for (const auto* list : {&rendered.objects, &rendered.hooks}) {
         for (const auto& one : *list) { put(one); }
     }

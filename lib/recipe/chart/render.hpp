@@ -59,8 +59,8 @@ struct Rendered {
 [[nodiscard]] Rendered render_chart(Chart chart, const tmpl::Value& values, const Release& release);
 
 /// Leaves what came of the files that match one of `patterns` (filepath.Match below the chart, "templates/a*.yaml"), in
-/// the order of the patterns; hooks stand among the objects then. Error: usage "bad-value" for a pattern without a
-/// match.
+/// the order of the patterns; hooks and files of crds/, without blanks at their end, stand among the objects then.
+/// Error: usage "bad-value" for a pattern without a match.
 void keep_files(Rendered& rendered, const std::vector<std::string>& patterns);
 
 /// What one template of the chart itself prints, as it is, not split into objects. `name` is that of its file:

@@ -135,6 +135,35 @@ private:
     }
 };
 
+/// The files of one --values: a record of CSV.
+std::vector<std::string> listed_files(const std::string& list) {
+    std::vector<std::string> names;
+    for (std::size_t at = 0; !list.empty() && at <= list.size(); ++at) {
+        std::string& name = names.emplace_back();
+        const bool is_quoted = at < list.size() && list[at] == '"';
+        bool is_open = is_quoted;
+        for (at += is_quoted ? 1U : 0U; at < list.size() && (is_open || list[at] != ','); ++at) {
+            const bool is_quote = list[at] == '"';
+            if (is_open && is_quote && list.substr(at + 1).starts_with('"')) {
+                name += list[++at];
+            } else if (is_open && is_quote) {
+                is_open = false;
+            } else if (is_quote || is_open != is_quoted) {
+                is_open = true;
+                break;
+            } else {
+                name += list[at];
+            }
+        }
+        if (is_open || name.empty()) {
+            throw Error(Exit::usage, "bad-value",
+                        fmt::format("--values: expected files, separated by commas, found '{}'", base::escape(list)))
+                .hint("put a name with ',' or '\"' in double quotes, with '\"\"' for each '\"' in it");
+        }
+    }
+    return names;
+}
+
 }  // namespace
 
 recipe::chart::Chart read_chart(const std::string& path) {
@@ -168,7 +197,11 @@ UserValues read_values(const std::vector<std::string>& files, const std::vector<
     };
     UserValues read;
     Value& values = read.values = Value::map({});
-    for (const auto& file : files) {
+    std::vector<std::string> names;
+    for (const auto& list : files) {
+        for (auto& name : listed_files(list)) { names.push_back(std::move(name)); }
+    }
+    for (const auto& file : names) {
         std::string text = text_of(file);
         recipe::tmpl::YamlFault fault;
         Value given = recipe::tmpl::read_yaml_text(text, fault);

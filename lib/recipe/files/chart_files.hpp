@@ -28,8 +28,10 @@ struct UserValues {
     recipe::tmpl::Value values;                     ///< of all files and of --set and its forms
     std::vector<recipe::chart::GivenValues> files;  ///< in the order of the command line
 };
-/// --values files over each other, then `sets` in their order. "-" is standard input. Errors: not_found, data
-/// "bad-values" with file and line, usage "bad-set", and "bad-value" for "-" given twice and for addresses.
+/// --values files over each other, then `sets` in their order. Each of `files` is a list, "a.yaml,b.yaml", as Helm
+/// reads it: a name with a comma stands in double quotes. "-" is standard input. Errors: not_found, data "bad-values"
+/// with file and line, usage "bad-set", and "bad-value" for "-" given twice, for addresses, for empty names in a list
+/// and for misplaced quotes.
 [[nodiscard]] UserValues read_values(const std::vector<std::string>& files, const std::vector<SetArgument>& sets);
 
 }  // namespace kmm::recipe::files

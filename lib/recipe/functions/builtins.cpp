@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "recipe/functions/functions.hpp"
+#include "recipe/golib/url.hpp"
 #include "recipe/govalue/convert.hpp"
 #include "recipe/govalue/format.hpp"
 #include "recipe/govalue/text.hpp"
@@ -194,21 +195,6 @@ std::string js_escaped(std::string_view text) {
 }
 
 }  // namespace
-
-std::string query_escaped(std::string_view text) {
-    std::string out;
-    for (const char c : text) {
-        const auto byte = static_cast<unsigned char>(c);
-        if ((byte < 0x80 && (is_letter(byte) || is_digit(byte))) || c == '-' || c == '_' || c == '.' || c == '~') {
-            out += c;
-        } else if (c == ' ') {
-            out += '+';
-        } else {
-            out += fmt::format("%{:02X}", byte);
-        }
-    }
-    return out;
-}
 
 std::span<const Function> builtin_functions() {
     static const Function table[] = {

@@ -31,10 +31,41 @@ std::string canonical_class(std::string_view name) {
     return made;
 }
 
-/// What RE2 calls a class of characters that Go knows by several names; nullopt for what both call the same.
-std::optional<std::string> class_of(std::string_view name, bool is_negated, bool is_inside) {
+/// The characters that are not in a set of classes, as ranges: RE2 has no negated set in brackets.
+const std::string& ranges_without(std::string_view set) {
+    static thread_local std::map<std::string, std::string, std::less<>> known;
+    if (const auto found = known.find(set); found != known.end()) { return found->second; }
+    constexpr char32_t k_end = 0x110000;
+    const re2::RE2 expression(fmt::format("[{}]", set));
+    std::string ranges;
+    char32_t begin = k_end;
+    for (char32_t rune = 0; rune <= k_end; ++rune) {
+        bool is_out = false;
+        if (rune < k_end) {
+            std::string text;
+            append_rune(text, rune);
+            is_out = !re2::RE2::FullMatch(text, expression);
+        }
+        if (is_out && begin == k_end) { begin = rune; }
+        if (!is_out && begin != k_end) {
+            ranges += fmt::format("\\x{{{:X}}}-\\x{{{:X}}}", static_cast<std::uint32_t>(begin),
+                                  static_cast<std::uint32_t>(rune - 1));
+            begin = k_end;
+        }
+    }
+    return known.emplace(set, std::move(ranges)).first->second;
+}
+
+/// A set of classes of RE2, or what is not in it.
+std::string class_of_set(std::string_view set, bool is_negated, bool is_inside) {
+    if (is_inside) { return is_negated ? ranges_without(set) : std::string(set); }
+    return fmt::format("[{}{}]", is_negated ? "^" : "", set);
+}
+
+/// What RE2 calls a class of characters that Go knows by several names. Throws Fault for a name that Go does not know.
+std::string class_of(std::string_view written, bool is_negated, bool is_inside) {
     static const std::map<std::string, std::string_view, std::less<>> k_aliases{
-        {"Other", "C"}, {"Control", "Cc"}, {"Cntrl", "Cc"}, {"Format", "Cf"}, {"Privateuse", "Co"},
+        {"Control", "Cc"}, {"Cntrl", "Cc"}, {"Format", "Cf"}, {"Privateuse", "Co"},
         {"Surrogate", "Cs"}, {"Letter", "L"}, {"Lowercaseletter", "Ll"}, {"Modifierletter", "Lm"},
         {"Otherletter", "Lo"}, {"Titlecaseletter", "Lt"}, {"Uppercaseletter", "Lu"}, {"Mark", "M"},
         {"Combiningmark", "M"}, {"Spacingmark", "Mc"}, {"Enclosingmark", "Me"}, {"Nonspacingmark", "Mn"},
@@ -44,6 +75,7 @@ std::optional<std::string> class_of(std::string_view name, bool is_negated, bool
         {"Otherpunctuation", "Po"}, {"Openpunctuation", "Ps"}, {"Symbol", "S"}, {"Currencysymbol", "Sc"},
         {"Modifiersymbol", "Sk"}, {"Mathsymbol", "Sm"}, {"Othersymbol", "So"}, {"Separator", "Z"},
         {"Lineseparator", "Zl"}, {"Paragraphseparator", "Zp"}, {"Spaceseparator", "Zs"}};
+    std::string_view name = written;
     if (name.starts_with('^')) {
         is_negated = !is_negated;
         name.remove_prefix(1);
@@ -53,14 +85,22 @@ std::optional<std::string> class_of(std::string_view name, bool is_negated, bool
         const std::string_view range = is_negated ? R"(\x{80}-\x{10FFFF})" : R"(\x00-\x7F)";
         return is_inside ? std::string(range) : fmt::format("[{}]", range);
     }
-    if ((canonical == "Lc" || canonical == "Casedletter") && !(is_negated && is_inside)) {
-        constexpr std::string_view k_cased = R"(\p{Lu}\p{Ll}\p{Lt})";
-        return is_inside ? std::string(k_cased) : fmt::format("[{}{}]", is_negated ? "^" : "", k_cased);
+    if (canonical == "Lc" || canonical == "Casedletter") {
+        return class_of_set(R"(\p{Lu}\p{Ll}\p{Lt})", is_negated, is_inside);
+    }
+    if (canonical == "Assigned" || canonical == "Cn" || canonical == "Unassigned") {
+        constexpr std::string_view k_assigned = R"(\p{L}\p{M}\p{N}\p{P}\p{S}\p{Z}\p{C})";
+        return class_of_set(k_assigned, is_negated != (canonical != "Assigned"), is_inside);
+    }
+    if (canonical == "C" || canonical == "Other") {  // RE2's is without Cn
+        return class_of_set(R"(\p{L}\p{M}\p{N}\p{P}\p{S}\p{Z})", !is_negated, is_inside);
     }
     const auto alias = k_aliases.find(canonical);
     const std::string_view chosen = alias != k_aliases.end() ? alias->second : std::string_view(canonical);
-    // Names of scripts with several words keep their form.
-    if (alias == k_aliases.end() && canonical.size() != name.size()) { return std::nullopt; }
+    // A script with '_' or a second capital in Go's table is found by no name: Go takes these out of what it looks for.
+    if (chosen != name && !re2::RE2(fmt::format("\\p{{{}}}", chosen), re2::RE2::Quiet).ok()) {
+        throw Fault{fmt::format("error parsing regexp: invalid character class range: `\\p{{{}}}`", written)};
+    }
     return fmt::format("\\{}{{{}}}", is_negated ? 'P' : 'p', chosen);
 }
 
@@ -74,11 +114,20 @@ void require_group_name(std::string_view name) {
     }
 }
 
-/// {N} with more digits than RE2 reads is a text to it, and an error to Go.
+/// {N} and {N,M} with more digits than RE2 reads are a text to it, and an error to Go. With a zero in front they are a
+/// text to both.
 void require_repeat_count(std::string_view rest) {
-    const std::size_t digits = rest.find_first_not_of("0123456789", 1) - 1;
-    const std::size_t close = rest.find_first_not_of("0123456789,", 1);
-    if (digits > 8 && close != std::string_view::npos && rest[close] == '}') {
+    const std::size_t close = rest.find('}');
+    if (close == std::string_view::npos) { return; }
+    const auto is_count = [](std::string_view text) {
+        return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos &&
+               (text.size() == 1 || text[0] != '0');
+    };
+    const std::string_view inner = rest.substr(1, close - 1);
+    const std::string_view least = inner.substr(0, inner.find(','));
+    const std::string_view most = inner.substr(std::min(least.size() + 1, inner.size()));
+    if (!is_count(least) || !(most.empty() || is_count(most))) { return; }
+    if (std::max(least.size(), most.size()) > 8) {
         throw Fault{fmt::format("error parsing regexp: invalid repeat count: `{}`", rest.substr(0, close + 1))};
     }
 }
@@ -98,13 +147,13 @@ std::string as_re2(const std::string& pattern) {
                 throw Fault{"error parsing regexp: invalid escape sequence: `\\C`"};
             }
             taken = std::min<std::size_t>(2, rest.size());
-            const std::size_t end = rest.starts_with("\\p{") || rest.starts_with("\\P{") ? rest.find('}')
-                                                                                       : std::string_view::npos;
-            if (end != std::string_view::npos) {
-                taken = end + 1;
-                if (const auto name = class_of(rest.substr(3, end - 3), rest[1] == 'P', is_class)) {
-                    made += *name;
-                    at += taken - 1;
+            if (rest.size() > 2 && (rest[1] == 'p' || rest[1] == 'P')) {
+                const bool is_long = rest[2] == '{';
+                const bool is_letter = std::isalpha(static_cast<unsigned char>(rest[2])) != 0;
+                const std::size_t end = is_long ? rest.find('}') : is_letter ? 2 : std::string_view::npos;
+                if (end != std::string_view::npos) {
+                    made += class_of(is_long ? rest.substr(3, end - 3) : rest.substr(2, 1), rest[1] == 'P', is_class);
+                    at += end;
                     continue;
                 }
             }
@@ -140,6 +189,9 @@ const re2::RE2& compiled(const std::string& pattern) {
         options.set_log_errors(false);
         options.set_encoding(re2::RE2::Options::EncodingUTF8);
         auto made = std::make_unique<re2::RE2>(as_re2(pattern), options);
+        if (made->error_code() == re2::RE2::ErrorPatternTooLarge) {
+            throw Fault{"expected a regexp of at most 8 MiB when compiled, found more", "recipe-too-large"};
+        }
         if (!made->ok()) { throw Fault{fmt::format("error parsing regexp: {}", made->error())}; }
         if (known.size() > 200) { known.clear(); }
         found = known.emplace(pattern, std::move(made)).first;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -251,6 +252,47 @@ Url resolve_url(const Url& base, const Url& reference) {
     url.has_userinfo = base.has_userinfo;
     set_path(joined_path(escaped_path(base), escaped_path(reference)));
     return url;
+}
+
+std::string clean_path(std::string_view path) {
+    const bool rooted = path.starts_with('/');
+    std::vector<std::string_view> kept;
+    for (std::size_t at = 0; at < path.size();) {
+        const std::size_t slash = std::min(path.find('/', at), path.size());
+        const std::string_view piece = path.substr(at, slash - at);
+        at = slash + 1;
+        if (piece.empty() || piece == ".") { continue; }
+        if (piece == ".." && !kept.empty() && kept.back() != "..") {
+            kept.pop_back();
+        } else if (piece != ".." || !rooted) {
+            kept.push_back(piece);
+        }
+    }
+    std::string out = rooted ? "/" : "";
+    for (std::size_t i = 0; i < kept.size(); ++i) { out += (i == 0 ? "" : "/") + std::string(kept[i]); }
+    return out.empty() ? "." : out;
+}
+
+std::string base_path(std::string_view path) {
+    if (path.empty()) { return "."; }
+    while (path.size() > 1 && path.ends_with('/')) { path.remove_suffix(1); }
+    if (path == "/") { return "/"; }
+    return std::string(path.substr(path.rfind('/') + 1));
+}
+
+std::string query_escaped(std::string_view text) {
+    std::string out;
+    for (const char c : text) {
+        const auto byte = static_cast<unsigned char>(c);
+        if ((byte < 0x80 && (is_letter(byte) || is_digit(byte))) || c == '-' || c == '_' || c == '.' || c == '~') {
+            out += c;
+        } else if (c == ' ') {
+            out += '+';
+        } else {
+            out += fmt::format("%{:02X}", byte);
+        }
+    }
+    return out;
 }
 
 }  // namespace kmm::recipe::tmpl

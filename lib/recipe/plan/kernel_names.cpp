@@ -18,8 +18,8 @@ bool names_kernel(std::string_view image, std::string_view kernel) {
     const auto ends = [&](std::size_t at) {
         if (at == image.size()) { return true; }
         if (is_word_at(at) || (image[at] == '.' && is_digit_at(at + 1))) { return false; }
-        if (image[at] != '_' && image[at] != '+') { return true; }
-        static constexpr std::array<std::string_view, 3> k_flavours{"rt", "64k", "debug"};
+        if (image[at] != '_' && image[at] != '+' && image[at] != '-') { return true; }
+        static constexpr std::array<std::string_view, 4> k_flavours{"rt", "64k", "16k", "debug"};
         return std::none_of(k_flavours.begin(), k_flavours.end(), [&](std::string_view flavour) {
             return image.substr(at + 1).starts_with(flavour) && !is_word_at(at + 1 + flavour.size());
         });

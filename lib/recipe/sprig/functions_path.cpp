@@ -9,32 +9,6 @@
 
 namespace kmm::recipe::tmpl {
 
-std::string clean_path(std::string_view path) {
-    const bool rooted = path.starts_with('/');
-    std::vector<std::string_view> kept;
-    for (std::size_t at = 0; at < path.size();) {
-        const std::size_t slash = std::min(path.find('/', at), path.size());
-        const std::string_view piece = path.substr(at, slash - at);
-        at = slash + 1;
-        if (piece.empty() || piece == ".") { continue; }
-        if (piece == ".." && !kept.empty() && kept.back() != "..") {
-            kept.pop_back();
-        } else if (piece != ".." || !rooted) {
-            kept.push_back(piece);
-        }
-    }
-    std::string out = rooted ? "/" : "";
-    for (std::size_t i = 0; i < kept.size(); ++i) { out += (i == 0 ? "" : "/") + std::string(kept[i]); }
-    return out.empty() ? "." : out;
-}
-
-std::string base_path(std::string_view path) {
-    if (path.empty()) { return "."; }
-    while (path.size() > 1 && path.ends_with('/')) { path.remove_suffix(1); }
-    if (path == "/") { return "/"; }
-    return std::string(path.substr(path.rfind('/') + 1));
-}
-
 namespace {
 
 std::string directory_of(std::string_view path) { return clean_path(path.substr(0, path.rfind('/') + 1)); }

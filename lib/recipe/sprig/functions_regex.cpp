@@ -11,11 +11,14 @@ namespace {
 
 Value regex_match(Call&, List& a) { return Value::boolean(regex_matches(a[0].text(), a[1].text())); }
 
-/// Sprig's regexMatch says false for a wrong expression.
+/// Sprig's regexMatch says false for a wrong expression; one that is only too large for us is no such.
 Value regex_match_or_false(Call& call, List& a) {
     try {
         return regex_match(call, a);
-    } catch (const Fault&) { return Value::boolean(false); }
+    } catch (const Fault& fault) {
+        if (fault.code != Fault{}.code) { throw; }
+        return Value::boolean(false);
+    }
 }
 
 Value find_all(Call&, List& a) {

@@ -80,7 +80,9 @@ Exit run_render_chart(const cli::Args& args, cli::Context& context) {
         recipe::chart::keep_files(rendered, patterns);
     }
     for (const auto* list : {&rendered.objects, &rendered.hooks}) {
-        for (const auto& manifest : *list) { recipe::plan::check_texts(manifest, release.notice); }
+        for (const auto& manifest : *list) {
+            if (!manifest.is_definitions) { recipe::plan::check_texts(manifest, release.notice); }
+        }
     }
     recipe::files::report_findings(std::move(findings), args, context);
     const bool with_crds = args.flag("include-crds");

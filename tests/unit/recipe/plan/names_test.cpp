@@ -2,6 +2,10 @@
 // Names and types of members that an API server refuses.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <string>
+#include <utility>
+
 #include <fmt/format.h>
 
 #include "base/error.hpp"
@@ -139,4 +143,31 @@ TEST_CASE("an image names a kernel whole, not a part of another one") {
     CHECK_FALSE(names_kernel("r.test/drv:6.1.0-10", "6.1.0-1"));
     CHECK_FALSE(names_kernel("r.test/drv:2.6.1.0-1-amd64", "6.1.0-1-amd64"));
     CHECK_FALSE(names_kernel("r.test/drv:latest", ""));
+}
+
+TEST_CASE("an image for one flavour of a kernel does not name the kernel of another one") {
+    using kmm::recipe::plan::names_kernel;
+    const std::pair<std::string, std::string> pairs[] = {
+        {"6.8.0-45-generic", "6.8.0-45-generic-64k"},
+        {"6.8.0-1013-nvidia", "6.8.0-1013-nvidia-64k"},
+        {"6.12.48+deb13-arm64", "6.12.48+deb13-arm64-16k"},
+        {"5.14.0-570.el9.x86_64+rt", "5.14.0-570.el9.x86_64+rt-debug"},
+        {"5.14.0-570.el9.aarch64+64k", "5.14.0-570.el9.aarch64+64k-debug"},
+        {"5.14.0-570.el9.aarch64+rt", "5.14.0-570.el9.aarch64+rt-64k"},
+        {"5.14.0-570.el9.x86_64", "5.14.0-570.el9.x86_64+debug"},
+    };
+    for (const auto& [plain, flavoured] : pairs) {
+        CAPTURE(flavoured);
+        for (const std::string end : {"", "-1", "-v2", "_2", "@sha256:00"}) {
+            const auto image = [&](std::string kernel) {
+                std::replace(kernel.begin(), kernel.end(), '+', '_');
+                return "r.test/drv:v1-" + kernel + end;
+            };
+            CHECK(names_kernel(image(plain), plain));
+            CHECK(names_kernel(image(flavoured), flavoured));
+            CHECK_FALSE(names_kernel(image(flavoured), plain));
+            CHECK_FALSE(names_kernel(image(plain), flavoured));
+        }
+        CHECK_FALSE(names_kernel("r.test/" + flavoured + "/drv:1", plain));
+    }
 }

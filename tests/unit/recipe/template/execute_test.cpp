@@ -210,6 +210,37 @@ TEST_CASE("classes of characters have Go's names, and Go knows no \\\\C") {
     CHECK(rendered("{{ regexMatch \"(?P<é>a)\" \"a\" }}{{ regexMatch \"(?<e_1>a)\" \"a\" }}") == "falsetrue");
     CHECK(rendered("{{ regexFind \"a{9}|{12345678901x\" \"{12345678901x\" }}") == "{12345678901x");
     CHECK(error_of("{{ regexFind \"a{12345678901}\" \"a\" }}").code() == "template-error");
+    CHECK(error_of("{{ regexFind \"a{1,12345678901}\" \"a\" }}").code() == "template-error");
+    CHECK(error_of("{{ regexFind \"a{12345678901,}\" \"a\" }}").code() == "template-error");
+    for (const std::string text : {"a{0000000012}", "a{1,0000000012}", "a{12345678901,2,3}", "a{,12345678901}"}) {
+        CHECK(rendered("{{ regexFind .Values.p .Values.p }}", "p: '" + text + "'") == text);
+    }
+}
+
+TEST_CASE("classes of characters without a meaning are classes, too, and scripts are found by one word alone") {
+    const auto found = [](const std::string& pattern) {
+        return rendered("{{ mustRegexFindAll .Values.p .Values.t -1 | join \" \" }}",
+                        "t: \"a\\u0378\\ue000\"\np: '" + pattern + "'");
+    };
+    for (const std::string assigned : {"\\p{Assigned}", "\\P{Cn}", "\\p{^Unassigned}", "[\\P{Cn}]", "[^\\p{Cn}]"}) {
+        CHECK(found(assigned) == "a \xEE\x80\x80");
+    }
+    for (const std::string none : {"\\P{assigned}", "\\p{Cn}", "\\p{un_assigned}", "[\\p{Cn}b]", "[^\\p{Assigned}]"}) {
+        CHECK(found(none) == "\xCD\xB8");
+    }
+    for (const std::string other : {"\\p{C}", "\\pC", "\\p{Other}", "[\\pC]", "\\P{LC}", "[\\P{LC}]"}) {
+        CHECK(found(other) == "\xCD\xB8 \xEE\x80\x80");
+    }
+    CHECK(found("\\PC") == "a");
+    CHECK(found("\\pl") == "a");
+    CHECK(found("\\p{_La-tin}") == "a");
+    for (const std::string wrong : {"\\p{Old_Italic}", "\\p{Olditalic}", "\\p{SignWriting}", "\\p{}", "\\p{Zz_zz}"}) {
+        CAPTURE(wrong);
+        CHECK_THROWS_AS(found(wrong), Error);
+    }
+    CHECK(rendered("{{ regexMatch `[\\p{Cn}]` \"a\" }}{{ regexMatch `\\p{Old_Italic}` \"a\" }}") == "falsefalse");
+    // Go compiles this: false would be wrong.
+    CHECK(error_of("{{ regexMatch `(\\p{L}{1000})|a` \"a\" }}").code() == "recipe-too-large");
 }
 
 TEST_CASE("required and fail speak with their own words, and say who called") {
