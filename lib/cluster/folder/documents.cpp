@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
@@ -18,6 +19,7 @@
 #include "api/object_decoder.hpp"
 #include "base/join_some.hpp"
 #include "base/text.hpp"
+#include "cluster/folder/compare_reference.hpp"
 #include "cluster/folder/directory_store.hpp"
 #include "cluster/folder/foreign_text.hpp"
 #include "cluster/folder/gitops.hpp"
@@ -73,6 +75,7 @@ public:
     ObjectsTarget(api::Objects& objects, const std::string& given_namespace)
         : objects_(objects), given_namespace_(given_namespace) {}
 
+    [[nodiscard]] bool has_namespace() const override { return !given_namespace_.empty(); }
     void set_namespace(const std::string& name) override { own_namespace_ = name; }
     value::ObjectSink& begin() override { return decoder_.emplace(used_namespace()); }
     void commit(Diagnostics& diagnostics) override { std::move(*decoder_).commit(objects_, diagnostics); }
@@ -142,31 +145,6 @@ std::optional<std::string> chart_of(const std::set<std::string>& charts, std::st
     return std::nullopt;
 }
 
-/// The directories of references of kube-compare among files: what lies below them are templates that objects of a
-/// cluster are compared with. Source: openshift/kube-compare pkg/compare/referenceV2.go.
-std::set<std::string> references_among(const std::vector<std::string>& files) {
-    constexpr std::size_t k_size_max = std::size_t{1} << 20U;
-    std::set<std::string> references;
-    for (const auto& file : files) {
-        if (file.substr(file.rfind('/') + 1) != "metadata.yaml") { continue; }
-        try {
-            TextSource source(file);
-            const auto text = source.size().value_or(k_size_max) < k_size_max ? source.whole() : std::nullopt;
-            Diagnostics faults;
-            const auto documents = value::read_any(text.value_or(""), file, faults);
-            const auto* parts = documents.size() == 1 ? documents.front().root.find("parts") : nullptr;
-            const bool is_reference =
-                parts != nullptr && !parts->items().empty() &&
-                std::all_of(parts->items().begin(), parts->items().end(),
-                            [](const value::Node& part) { return part.find("components") != nullptr; });
-            if (is_reference) { references.emplace(directory_part(file)); }
-        } catch (const Error&) {
-            // It is told when the file is read.
-        }
-    }
-    return references;
-}
-
 class DocumentReader {
 public:
     DocumentReader(DocumentTarget& target, Diagnostics& diagnostics,
@@ -207,19 +185,21 @@ private:
         }
         const std::size_t prefix = name.ends_with('/') ? name.size() : name.size() + 1;
         charts_ = charts_among(found);
-        references_ = references_among(found);
         kustomizations_ = Kustomizations::among(found);
-        gitops_ = GitOpsPaths::among(name, found);
         left_out_.clear();
         parts_.clear();
         changing_.clear();
+        forcing_.clear();
         const auto ignored = [&](std::string_view file) {
             return is_ignored_ && is_ignored_(file.substr(std::min(prefix, file.size())));
         };
+        std::vector<std::string> taken;
+        std::remove_copy_if(found.begin(), found.end(), std::back_inserter(taken), ignored);
+        gitops_ = GitOpsPaths::among(name, taken);
+        const auto references = CompareReferences::among(taken);
         std::vector<std::string> compared;
-        for (const auto& file : found) {
-            if (ignored(file)) { continue; }
-            if (is_compared(file)) {
+        for (const auto& file : taken) {
+            if (references.has(file)) {
                 compared.push_back(file);
             } else {
                 read_found(file);
@@ -228,9 +208,9 @@ private:
         for (auto& object : kustomizations_.generated_objects()) {
             if (ignored(object.document.file)) { continue; }
             auto& metadata = *object.document.root.find("metadata");
-            if (metadata.get_string({"namespace"}).empty()) {
-                metadata.set("namespace",
-                             gitops_.namespace_of(kustomizations_.directories_of(object.document.file)));
+            if (const auto given = gitops_namespace(object.document.file);
+                given.is_forced || metadata.get_string({"namespace"}).empty()) {
+                metadata.set("namespace", given.name);
             }
             generated_.push_back(std::move(object));
         }
@@ -244,10 +224,10 @@ private:
         note_kustomizations();
     }
 
-    [[nodiscard]] bool is_compared(const std::string& file) const {
-        return std::any_of(references_.begin(), references_.end(), [&](const std::string& directory) {
-            return file.size() > directory.size() && file.starts_with(directory) && file[directory.size()] == '/';
-        });
+    /// What the caller gives is no guess.
+    [[nodiscard]] GitOpsNamespace gitops_namespace(const std::string& file) const {
+        return target_.has_namespace() ? GitOpsNamespace{}
+                                       : gitops_.namespace_of(kustomizations_.directories_of(file));
     }
 
     void read_found(const std::string& file) {
@@ -256,10 +236,12 @@ private:
             return;
         }
         const std::size_t before = diagnostics_.size();
-        const std::string given = kustomizations_.namespace_of(file);
-        target_.set_namespace(given.empty() ? gitops_.namespace_of(kustomizations_.directories_of(file)) : given);
+        const std::string own = kustomizations_.namespace_of(file);
+        given_ = gitops_namespace(file);
+        target_.set_namespace(own.empty() || given_.is_forced ? given_.name : own);
         read_text(file, Empty::fine);
         target_.set_namespace("");
+        given_ = {};
         leave_out_unreadable(file, before);
     }
 
@@ -312,6 +294,12 @@ private:
                    fmt::format("{} that kustomize uses as {} not read",
                                parts_.size() == 1 ? "1 file" : fmt::format("{} files", parts_.size()),
                                parts_.size() == 1 ? "a patch or setting was" : "patches or settings were"));
+        }
+        for (const auto& [file, name] : forcing_) {
+            report(diagnostics_, Severity::note, "kustomize-not-built", Exit::data, file,
+                   fmt::format("{} moves objects of KMM into namespace {}, which were read in the one that they say",
+                               file.ends_with("/fleet.yaml") ? "namespace" : "targetNamespace", base::escape(name)));
+            diagnostics_.back().hint = "write that namespace into the objects, too";
         }
         if (changing_.empty()) { return; }
         const std::string& first = *changing_.begin();
@@ -374,6 +362,10 @@ private:
             if (empty == Empty::fine && leaves_out(file, source.front())) { return; }
             if (empty == Empty::fine && source.front().find("kmm.sigs.x-k8s.io") != std::string_view::npos) {
                 for (auto& user : kustomizations_.changing(file, source.front())) { changing_.insert(std::move(user)); }
+                const auto names = given_.is_forced ? namespaces_in(source.front()) : std::set<std::string>();
+                if (std::any_of(names.begin(), names.end(), [&](auto& name) { return name != given_.name; })) {
+                    forcing_.emplace(given_.file, given_.name);
+                }
             }
             const auto doubt = stream(source, file);
             files_.push_back(file);
@@ -436,12 +428,13 @@ private:
     std::vector<std::string> files_;
     std::set<std::string> seen_;
     std::set<std::string> charts_;                             ///< of the directory that is being read
-    std::set<std::string> references_;                          ///< of kube-compare, of the directory
     std::map<std::string, std::vector<std::string>> left_out_;  ///< of its files; key: the chart's directory, or ""
     Kustomizations kustomizations_;                             ///< of the directory
     GitOpsPaths gitops_;                                        ///< of the directory
     std::vector<std::string> parts_;                            ///< of its files: what they use and no object is in
     std::vector<GeneratedObject> generated_;                    ///< by kustomizations of all directories
+    GitOpsNamespace given_;                                     ///< for the file that is being read
+    std::map<std::string, std::string> forcing_;                ///< files that move such objects, into which namespace
     std::set<std::string> changing_;                            ///< those of them that change objects of KMM
 };
 

@@ -19,6 +19,8 @@ namespace kmm::cluster {
 class DocumentTarget {
 public:
     virtual ~DocumentTarget() = default;
+    /// Whether the caller gives objects that say no namespace one: none is guessed.
+    [[nodiscard]] virtual bool has_namespace() const { return false; }
     /// Which namespace objects of the next text have that say none; "" for that of the caller.
     virtual void set_namespace(const std::string& /*name*/) {}
     /// A sink for a text that is read from its beginning. What an earlier one got and was not committed is void.
@@ -42,10 +44,11 @@ std::vector<std::string> read_documents(const std::vector<std::string>& names, D
 /// the codes of the readers and decoders and file-not-found (exit 66), unreadable-file, no-documents (a directory
 /// without any document file: a warning; standard input or a named file without a byte). Call api::finish afterwards.
 /// Returns the files that were read, in order. Objects that say no namespace are in that of a kustomization in the
-/// directory that has their file as a resource, else in that of an object of Argo CD or Flux in it that applies their
-/// path, else in `given_namespace`; with "" that is a fault. Patches of a kustomization are left out; one that changes
-/// objects of KMM is reported as "kustomize-not-built". Files of a directory for whose path below it `is_ignored` is
-/// true are left out.
+/// directory that has their file as a resource, else in `given_namespace`, else in that of an object of Argo CD, Flux
+/// or Fleet in it that applies their path; without any that is a fault. targetNamespace of Flux and namespace of Fleet
+/// go before that of a kustomization, unless there is a `given_namespace`. Patches of a kustomization are left out; one
+/// that changes objects of KMM is reported as "kustomize-not-built", and so is such a namespace where they say another.
+/// Files of a directory for whose path below it `is_ignored` is true are left out.
 std::vector<std::string> read_documents(const std::vector<std::string>& names, api::Objects& objects,
                                         Diagnostics& diagnostics, const std::string& given_namespace = {},
                                         const std::function<bool(std::string_view path)>& is_ignored = {});

@@ -41,19 +41,6 @@ std::string directory_of(const std::string& file) {
     return joined(slash == std::string::npos ? "." : file.substr(0, slash), "");
 }
 
-/// What stands after each `namespace:`.
-std::set<std::string> namespaces_in(std::string_view text) {
-    constexpr std::string_view k_key = "namespace:";
-    std::set<std::string> names;
-    for (auto at = text.find(k_key); at != std::string_view::npos; at = text.find(k_key, at + 1)) {
-        auto rest = text.substr(at + k_key.size());
-        rest.remove_prefix(std::min(rest.find_first_not_of(" \"'"), rest.size()));
-        names.emplace(rest.substr(0, rest.find_first_of(" \"',}\r\n#")));
-    }
-    names.erase("");
-    return names;
-}
-
 bool is_filled(const value::Node& root, std::string_view key) {
     const auto* found = root.find(key);
     return found != nullptr && !(found->items().empty() && found->members().empty() && found->text().empty());
@@ -96,6 +83,18 @@ bool leaves_names(const value::Node& holder, std::string_view options) {
 
 bool is_kustomization(const std::string& file) {
     return std::find(k_names.begin(), k_names.end(), file.substr(file.rfind('/') + 1)) != k_names.end();
+}
+
+std::set<std::string> namespaces_in(std::string_view text) {
+    constexpr std::string_view k_key = "namespace:";
+    std::set<std::string> names;
+    for (auto at = text.find(k_key); at != std::string_view::npos; at = text.find(k_key, at + 1)) {
+        auto rest = text.substr(at + k_key.size());
+        rest.remove_prefix(std::min(rest.find_first_not_of(" \"'"), rest.size()));
+        names.emplace(rest.substr(0, rest.find_first_of(" \"',}\r\n#")));
+    }
+    names.erase("");
+    return names;
 }
 
 Kustomizations Kustomizations::among(const std::vector<std::string>& files) {

@@ -22,6 +22,9 @@ struct GeneratedObject {
 /// Whether a file has a name that kustomize looks for.
 [[nodiscard]] bool is_kustomization(const std::string& file);
 
+/// What stands after each `namespace:` of a text.
+[[nodiscard]] std::set<std::string> namespaces_in(std::string_view text);
+
 /// The kustomizations among the files of a directory.
 class Kustomizations {
 public:

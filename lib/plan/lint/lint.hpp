@@ -30,8 +30,9 @@ void lint_module(const api::Module& module, Diagnostics& diagnostics);
 void check_pod_security(const api::Objects& objects, Diagnostics& diagnostics);
 
 /// pull-pod-taints: every Node has a taint that stays, and the release gives the Pods that look for images no
-/// tolerations. Without a release as for those up to the last known one. Source: KMM imagepuller.go of v2.4.0 to
-/// v2.6.0. O(Nodes).
+/// tolerations. Modules whose image was found, which a ModuleImagesConfig, a NodeModulesConfig or a label says, are
+/// left out. Without a release as for those up to the last known one. Source: KMM imagepuller.go of v2.4.0 to v2.6.0.
+/// O(Modules * Nodes).
 void check_pull_pods(const api::Objects& objects, const std::optional<Release>& release, Diagnostics& diagnostics);
 /// Whether the release, or that of a cluster whose release nobody says, makes such Pods.
 [[nodiscard]] bool pulls_without_tolerations(const std::optional<Release>& release);

@@ -205,6 +205,26 @@ bool pulls_without_tolerations(const std::optional<Release>& release) {
     return !release || (*release >= k_first && *release < k_after_last_known);
 }
 
+namespace {
+
+/// Whether a Module was sent to a node, or is loaded there: its image was found.
+bool was_found(const api::Objects& objects, const api::Module& module) {
+    const auto is_its = [&](const api::NodeModule& entry) {
+        return entry.namespace_ == module.meta.namespace_ && entry.name == module.meta.name;
+    };
+    const auto& configs = objects.node_modules_configs;
+    const auto ready = api::label_ready(module.meta.namespace_, module.meta.name);
+    return std::any_of(configs.begin(), configs.end(),
+                       [&](const api::NodeModulesConfig& config) {
+                           return std::any_of(config.spec.begin(), config.spec.end(), is_its) ||
+                                  std::any_of(config.status.begin(), config.status.end(), is_its);
+                       }) ||
+           std::any_of(objects.nodes.begin(), objects.nodes.end(),
+                       [&](const api::Node& node) { return node.meta.labels.contains(ready); });
+}
+
+}  // namespace
+
 void check_pull_pods(const api::Objects& objects, const std::optional<Release>& release, Diagnostics& diagnostics) {
     const auto admits = [](const api::Node& node) { return tolerates({}, lasting_taints(node.taints)); };
     if (!pulls_without_tolerations(release) || objects.nodes.empty() ||
@@ -223,6 +243,7 @@ void check_pull_pods(const api::Objects& objects, const std::optional<Release>& 
                                                  [](const auto& state) { return state.second == "Exists"; })) {
             continue;
         }
+        if (was_found(objects, module)) { continue; }
         const auto tolerations = loader_tolerations(module);
         const auto node = std::find_if(objects.nodes.begin(), objects.nodes.end(), [&](const api::Node& each) {
             return selects(module.selector, each.meta.labels) && tolerates(tolerations, lasting_taints(each.taints));

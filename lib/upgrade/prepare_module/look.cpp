@@ -51,11 +51,10 @@ std::optional<Error> other_host(const Recorder& recorder, cluster::ClusterStore&
         return false;
     });
     if (is_known) return std::nullopt;
-    if (other.empty()) return other_host(store.read().objects, node, boot_id);
     const auto snapshot = store.read_about({node, "", ""});
     const auto* own = plan::find_named(snapshot.objects.nodes, node);
     if (own != nullptr && own->boot_id == boot_id) return std::nullopt;
-    return host_of_other(node, boot_id, other);
+    return other.empty() ? other_host(store.read().objects, node, boot_id) : host_of_other(node, boot_id, other);
 }
 
 LookResult look_at(Worker& worker, sys::Clock& clock, const std::string& node, const std::string& kernel_module,

@@ -43,8 +43,8 @@ struct LookResult {
 [[nodiscard]] std::optional<Error> other_host(const api::Objects& objects, const std::string& node,
                                               const std::string& boot_id);
 /// The same by what the run has recorded of its nodes and by the Nodes in `store`: since the run began, names have come
-/// to lead elsewhere. nullopt, too, if no name leads to hosts. Reads the whole store where the boot id is one that the
-/// run does not have. O(nodes). Errors: those of the store.
+/// to lead elsewhere. nullopt, too, if no name leads to hosts. Reads the whole store only where neither the run nor the
+/// Node has the boot id. O(nodes of the run). Errors: those of the store.
 [[nodiscard]] std::optional<Error> other_host(const Recorder& recorder, cluster::ClusterStore& store,
                                               const std::string& node, const std::string& boot_id);
 

@@ -78,6 +78,22 @@ TEST_SUITE("plan::unit") {
         images.states["reg/x:1"] = "Exists";
         CHECK(codes().empty());
         images.states.clear();
+        CHECK(codes() == FoundCodes{"pull-pod-taints"});
+        const auto& meta = objects.modules[0].meta;
+        objects.nodes[1].meta.labels[api::label_ready(meta.namespace_, meta.name)] = "";
+        CHECK(codes().empty());
+        objects.nodes[1].meta.labels.clear();
+        api::NodeModule entry;
+        entry.name = meta.name;
+        entry.namespace_ = meta.namespace_ + "-of-others";
+        auto& config = objects.node_modules_configs.emplace_back();
+        config.status = {entry};
+        CHECK(codes() == FoundCodes{"pull-pod-taints"});
+        config.status[0].namespace_ = meta.namespace_;
+        CHECK(codes().empty());
+        std::swap(config.spec, config.status);
+        CHECK(codes().empty());
+        config.spec.clear();
         objects.modules[0].tolerations.clear();  // no worker Pod would run anywhere either
         CHECK(codes().empty());
     }

@@ -57,10 +57,16 @@ Diagnostics shared_with(Source& source, std::vector<api::Node> others) {
     Diagnostics findings;
     plan::check_shared_images(both, findings);
     both.modules.swap(source.objects.modules);
+    // The same image with further kernels is the same fault.
+    const auto image_of = [](const Diagnostic& finding) {
+        return std::string_view(finding.message).substr(0, finding.message.find(" once, for kernel "));
+    };
     const auto& told = source.diagnostics;
     std::erase_if(findings, [&](const Diagnostic& finding) {
         return finding.code != "image-kernels" || finding.severity == Severity::note ||
-               std::any_of(told.begin(), told.end(), [&](const auto& one) { return one.message == finding.message; });
+               std::any_of(told.begin(), told.end(), [&](const auto& one) {
+                   return one.code == finding.code && image_of(one) == image_of(finding);
+               });
     });
     return findings;
 }

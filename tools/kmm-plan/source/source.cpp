@@ -240,7 +240,9 @@ void check_source(Source& source, const cli::Args& args, cli::Context& context) 
     drop_notes(source.diagnostics);
     // Which KMM the documents are for is what validate is asked.
     std::erase_if(source.diagnostics, [](const Diagnostic& finding) { return finding.code == "newer-field"; });
-    if (!plan::pulls_without_tolerations(plan::parse_release(args.get("kmm-version").value_or("")))) {
+    // The Nodes that were read have other taints than those that are asked for.
+    if (!args.all("taint").empty() ||
+        !plan::pulls_without_tolerations(plan::parse_release(args.get("kmm-version").value_or("")))) {
         std::erase_if(source.diagnostics, [](const Diagnostic& finding) { return finding.code == "pull-pod-taints"; });
     }
     // apply_what_if judges selectors by the labels that are asked for.

@@ -60,7 +60,14 @@ public:
 
     Diagnostics faults;  ///< of documents that cannot be read
 
+    int whole_reads = 0;
+
     [[nodiscard]] cluster::Snapshot read() override {
+        const std::lock_guard guard(mutex_);
+        ++whole_reads;
+        return cluster::Snapshot{objects, faults};
+    }
+    [[nodiscard]] cluster::Snapshot read_about(const cluster::Subject& /*subject*/) override {
         const std::lock_guard guard(mutex_);
         return cluster::Snapshot{objects, faults};
     }

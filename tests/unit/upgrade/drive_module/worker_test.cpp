@@ -6,6 +6,7 @@
 
 #include "cluster/seam/store.hpp"
 #include "unit/upgrade/drive_module/fakes.hpp"
+#include "upgrade/prepare_module/look.hpp"
 #include "upgrade/prepare_module/worker.hpp"
 
 using namespace kmm;
@@ -191,6 +192,22 @@ TEST_CASE("a boot id of a Node outside the run is that of another host, too, and
     CHECK(drive.recorder.node("node-b").reason == "node-differs");
     CHECK(drive.recorder.node("node-b").message.find("which is that of node node-c") != std::string::npos);
     CHECK(world.nodes.nodes.at("node-b").live.empty());
+}
+
+TEST_CASE("the own Node is asked first whose boot id a host has") {
+    World world(2, false);
+    for (auto& [name, node] : world.nodes.nodes)
+        node.boot = world.store.find(name).boot_id = "11111111-2222-4333-8444-55555555555" + name.substr(5);
+    upgrade::Options options;
+    options.via = upgrade::Via::ssh;
+    Drive drive(world, world.prepare(options));
+    const std::string after = "11111111-2222-4333-8444-666666666666";
+    world.store.find("node-a").boot_id = after;
+    world.store.whole_reads = 0;
+    CHECK_FALSE(other_host(drive.recorder, world.store, "node-a", after));
+    CHECK(world.store.whole_reads == 0);
+    CHECK(other_host(drive.recorder, world.store, "node-b", after));
+    CHECK(world.store.whole_reads == 1);
 }
 
 TEST_CASE("a boot id of another node is that of another host, unless the own Node says it, too") {
