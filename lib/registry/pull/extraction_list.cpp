@@ -156,6 +156,7 @@ ExtractionKey extraction_key(const image::Digest& manifest, const Wanted& wanted
                                                    {"modules", wanted.modules_root},
                                                    {"kernels", value::Node::strings({kernels.begin(), kernels.end()})},
                                                    {"firmware", wanted.firmware_root},
+                                                   {"modprobed", wanted.modprobed_root},
                                                    {"limits", limits_node(limits)}});
     return {manifest, value::to_json(node)};
 }
