@@ -173,7 +173,7 @@ constexpr auto k_codes = std::to_array<CodeRow>({
     {"identity-unknown", std::nullopt, "module and file have no srcversion or build id to compare",
      "build it with CONFIG_MODULE_SRCVERSION_ALL or build ids"},
     {"image-command-ignored", std::nullopt, "a modprobe file in the image was left out",
-     "nothing of an image is read as configuration"},
+     "nothing of an image but modprobedDir is read as configuration"},
     {"image-limit", Exit::unsafe, "the image is over a cap against hostile images",
      "raise the named cap with --limit if the image is really meant"},
     {"image-not-cached", Exit::not_found, "the image is not in the cache and may not be pulled",
