@@ -39,6 +39,10 @@ struct WorkerJob {
     [[nodiscard]] bool pulls() const { return scene->options.worker_style == WorkerStyle::pull; }
     [[nodiscard]] bool loads() const { return action == WorkerAction::load; }
     [[nodiscard]] bool with_firmware() const { return !entry->config->modprobe.firmware_path.empty(); }
+    /// KMM copies them to where modprobe of its worker reads them, which needs more than SYS_MODULE for their commands.
+    [[nodiscard]] bool copies_modprobed() const {
+        return !pulls() && !entry->config->modprobe.modprobed_dir.empty();
+    }
     /// KMM's worker up to v2.6.0 unloads the modules by their soft dependencies, later ones by one call with all names.
     [[nodiscard]] bool with_order() const {
         return (loads() || scene->is_released()) && !entry->config->modprobe.modules_loading_order.empty();
@@ -79,7 +83,9 @@ Node worker_arguments(const WorkerJob& job) {
 }
 
 Node worker_security_context(const WorkerJob& job) {
-    if (job.with_firmware() && (job.pulls() || job.loads())) { return Node::mapping({{"privileged", true}}); }
+    if (job.copies_modprobed() || (job.with_firmware() && (job.pulls() || job.loads()))) {
+        return Node::mapping({{"privileged", true}});
+    }
     const OperatorConfig& config = job.scene->options.operator_config;
     Node context = Node::mapping({{"capabilities", Node::mapping({{"add", Node::strings({"SYS_MODULE"})}})},
                                   {"runAsUser", config.worker_run_as_user}});
@@ -94,6 +100,14 @@ Node worker_resources() {
                           {"requests", Node::mapping({{"cpu", "500m"}, {"memory", "64Mi"}})}});
 }
 
+/// Since v2.7 the file alone, so that others can be put beside it.
+Node order_mount(const WorkerJob& job) {
+    if (job.scene->is_released()) { return mount("modules-order", "/etc/modprobe.d", Access::read_only); }
+    Node node = mount("modules-order", "/etc/modprobe.d/softdep.conf", Access::read_only);
+    node.set("subPath", "softdep.conf");
+    return node;
+}
+
 Node worker_container(const WorkerJob& job) {
     Node mounts = Node::sequence({mount("config", "/etc/kmm-worker", Access::read_only),
                                   mount("lib-modules", "/lib/modules", Access::read_only)});
@@ -106,7 +120,7 @@ Node worker_container(const WorkerJob& job) {
     } else {
         mounts.push_back(mount("lib-modules", "/host/lib/modules", Access::read_only));
         mounts.push_back(mount("tmp", "/tmp", Access::read_only));
-        if (job.with_order()) { mounts.push_back(mount("modules-order", "/etc/modprobe.d", Access::read_only)); }
+        if (job.with_order()) { mounts.push_back(order_mount(job)); }
     }
     if (job.with_firmware()) { mounts.push_back(mount("lib-firmware", job.host_firmware())); }
     Node container = Node::mapping({{"args", worker_arguments(job)},
@@ -117,6 +131,25 @@ Node worker_container(const WorkerJob& job) {
                                     {"volumeMounts", std::move(mounts)}});
     if (job.pulls()) { container.set("env", Node::sequence({env_field("NODE_NAME", "spec.nodeName")})); }
     return container;
+}
+
+/// Copies the files of modprobedDir, with KMM's rules: a directory, with regular files, and no directory in it. Where
+/// KMM copies them to is taken to be as for firmware.
+std::string modprobed_script(const std::string& directory) {
+    return fmt::format("\nsrc={};\ndst={};\n",
+                       shell_word(base::clean_path(directory)), shell_word(base::join_paths({"/tmp", directory}))) +
+           R"(fail() { echo "modprobedDir $src $1" >&2; exit 1; };
+[ -d "$src" ] || fail "is missing or not a directory";
+mkdir -p "$dst" || exit 1;
+found=;
+for file in "$src"/* "$src"/.[!.]* "$src"/..?*; do
+  [ ! -d "$file" ] || fail "contains a subdirectory";
+  [ -f "$file" ] || continue;
+  cp "$file" "$dst/" || exit 1;
+  found=yes;
+done;
+[ -n "$found" ] || fail "contains no regular files";
+)";
 }
 
 /// KMM's commands; for words that KMM does not quote and should, quoted. Paths are joined as its Go does (facts:
@@ -136,6 +169,7 @@ std::string extract_script(const WorkerJob& job) {
         script += copy(from == "." || from == "/" ? "" : from, from == "." ? "*" : "/*",
                        base::join_paths({"/tmp", modprobe.firmware_path}));
     }
+    if (job.copies_modprobed()) { script += modprobed_script(modprobe.modprobed_dir); }
     return script;
 }
 

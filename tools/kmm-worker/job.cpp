@@ -243,18 +243,25 @@ void check_order(const api::ModprobeSpec& modprobe, const std::string& input) {
     }
 }
 
-/// Nothing of an image is read as configuration, and a module without the settings that it is meant to have is not what
-/// was asked for.
+/// KMM's own rule for the path; what is in the directory is seen when the image is there.
 void check_modprobed_dir(Job& job, const std::string& input, Needs needs) {
-    const std::string what = fmt::format("modprobe.modprobedDir is {}, and no modprobe.d file of an image is read",
-                                         base::escape(job.config.modprobe.modprobed_dir));
-    if (needs != Needs::image) {
-        job.warnings.push_back("modprobed-dir: " + what + ": its remove commands are not run");
-        return;
+    std::string& directory = job.config.modprobe.modprobed_dir;
+    const auto below = base::path_below(directory);
+    if (!directory.starts_with('/') || !below || below->empty()) {
+        throw Error(Exit::data, "bad-path",
+                    fmt::format("{}: modprobe.modprobedDir: expected the absolute path of a directory in the image, "
+                                "found '{}'",
+                                input, base::escape(directory)));
     }
-    throw Error(Exit::data, "unsupported", fmt::format("{}: {}", input, what))
-        .hint("take the field away, and write the options into parameters and the softdeps into modulesLoadingOrder, "
-              "or the files into /etc/modprobe.d of the node, which is read");
+    if (needs == Needs::image && job.modules == Job::Modules::of_host_first) {
+        throw Error(Exit::data, "unsupported",
+                    fmt::format("{}: modprobe.modprobedDir is {}, and rawArgs.load without -d names modules of the "
+                                "host: the image is not pulled for them",
+                                input, base::escape(directory)))
+            .hint("add -d /opt to rawArgs.load, or write the files into /etc/modprobe.d of the node and take the "
+                  "field away");
+    }
+    directory = "/" + *below;
 }
 
 void check_config(Job& job, const std::string& input, Needs needs) {

@@ -56,6 +56,11 @@ std::string first_of(const std::vector<std::string>& names) {
     return base::join_some(shown, 5);
 }
 
+/// Where a line of modprobe.d can be changed.
+const char* place_of(ConfigSource source) {
+    return source == ConfigSource::image ? "in the image" : "on the node";
+}
+
 /// Values of the host's options that the kernel would refuse the module for, and options that it ignores as the module
 /// does not know them. Texts with quotes inside are left to it.
 void check_host_options(const CheckInput& input, const std::string& name, const std::vector<HostOption>& options,
@@ -79,7 +84,8 @@ void check_host_options(const CheckInput& input, const std::string& name, const 
                 fault.message += ": the kernel ignores it";
                 if (!fault.hint.starts_with("did you")) fault.hint.clear();
             }
-            fault.hint = fmt::format("correct that line on the node{}{}", fault.hint.empty() ? "" : ": ", fault.hint);
+            fault.hint = fmt::format("correct that line {}{}{}", place_of(option.source),
+                                     fault.hint.empty() ? "" : ": ", fault.hint);
             findings.push_back(std::move(fault));
         }
     }
@@ -111,22 +117,28 @@ void check_configuration(const CheckInput& input, Diagnostics& findings) {
                             alias.module == "off"
                                 ? "off, so that modprobe loads nothing"
                                 : fmt::format("module {}, which modprobe would load", base::escape(alias.module))),
-                "remove that line on the node if it is not meant");
+                fmt::format("remove that line {} if it is not meant", place_of(alias.source)));
         }
         if (const HostCommand* command = command_for(config.install, name)) {
             const bool ignored = input.wish.install_commands == InstallCommands::ignore;
             add_finding(findings, ignored ? Severity::warning : Severity::error, "install-command",
                         fmt::format("{} wants '{}' to be run instead of loading module {}; commands are never run",
                                     base::escape(command->where), base::escape(command->text), name),
-                        ignored ? "" : "remove that line on the node, or say --ignore-install in modprobe.args.load");
+                        ignored ? std::string()
+                                : fmt::format("remove that line {}, or say --ignore-install in modprobe.args.load",
+                                              place_of(command->source)));
         }
         if (const auto it = config.options.find(name); it != config.options.end()) {
             std::string text;
-            for (const auto& option : it->second)
+            bool of_host = false, of_image = false;
+            for (const auto& option : it->second) {
+                (option.source == ConfigSource::image ? of_image : of_host) = true;
                 text += fmt::format("{}{} ({})", text.empty() ? "" : ", ", base::escape(option.text),
                                     base::escape(option.where));
+            }
+            const char* whose = !of_image ? "this host" : of_host ? "this host and the image" : "the image";
             add_finding(findings, Severity::warning, "host-options",
-                        fmt::format("module {} gets options of this host: {}", name, text));
+                        fmt::format("module {} gets options of {}: {}", name, whose, text));
             check_host_options(input, name, it->second, findings);
         }
     }

@@ -36,7 +36,7 @@ public:
           directory_(host_module_directory(host, facts_.kernel)) {}
 
     Preflight run() {
-        out_.config = read_modprobe_config(host_);
+        out_.config = read_modprobe_config(host_, wish_.image_config);
         out_.order =
             index_.order(wish_.module, wish_.loading_order, {wish_.also, out_.config.softdeps});
         check_kernel();

@@ -32,6 +32,7 @@ struct LoadWish {
     Force force = {};                         ///< only with the user's long confirmation
     BlacklistRule blacklist = BlacklistRule::aliases_only;
     InstallCommands install_commands = InstallCommands::refuse;
+    std::vector<ImageConfigFile> image_config = {};  ///< of the image's modprobedDir
 };
 
 /// How vermagic was judged.
@@ -42,7 +43,7 @@ struct Preflight {
     LoadOrder order;
     std::vector<HostModule> host_modules;  ///< of the host's tree, to be loaded first, in order
     std::vector<HostModule> host_after = {};  ///< the same, to be loaded after the image's
-    ModprobeConfig config;                 ///< of the host
+    ModprobeConfig config;                 ///< of the host and the image
     VermagicSource vermagic_source = VermagicSource::release_only;
     Diagnostics findings;                  ///< errors have exit `checks_failed`; sorted
 };

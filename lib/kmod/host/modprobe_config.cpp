@@ -9,29 +9,12 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
+#include "kmod/ko/config_lines.hpp"
 #include "kmod/ko/files.hpp"
 
 namespace kmm::kmod {
 
 namespace {
-
-std::vector<std::string> config_words(std::string_view line) {
-    std::vector<std::string> words;
-    std::string word;
-    bool quoted = false;
-    for (const char c : line) {
-        if (c == '"') quoted = !quoted;
-        if (!quoted &&
-            (c == ' ' || c == '\t' || c == '\r')) {  // a file with CR LF: the kernel takes the CR for a blank, too
-            if (!word.empty()) words.push_back(std::move(word));
-            word.clear();
-        } else {
-            word += c;
-        }
-    }
-    if (!word.empty()) words.push_back(std::move(word));
-    return words;
-}
 
 std::string rest_of(const std::vector<std::string>& words, std::size_t from) {
     std::string text;
@@ -59,51 +42,30 @@ bool is_read_before_modules(std::string_view where) {
     return file.substr(file.rfind('/') + 1) < std::string_view("modules.softdep");
 }
 
-void take_line(const std::vector<std::string>& words, const std::string& where, ModprobeConfig& config) {
+void take_line(const std::vector<std::string>& words, const std::string& where, ConfigSource source,
+               ModprobeConfig& config) {
     if (words.size() < 2) return;
     const std::string name = normalise_name(words[1]);
     if (words[0] == "blacklist") {
-        config.blacklist.emplace(name, HostOption{name, where});
+        config.blacklist.emplace(name, HostOption{name, where, source});
     } else if (words[0] == "alias") {
-        if (words.size() > 2) config.aliases.push_back({words[1], normalise_name(words[2]), where});
+        if (words.size() > 2) config.aliases.push_back({words[1], normalise_name(words[2]), where, source});
     } else if (words[0] == "options") {
-        for (std::size_t i = 2; i < words.size(); ++i) config.options[name].push_back({words[i], where});
+        for (std::size_t i = 2; i < words.size(); ++i) config.options[name].push_back({words[i], where, source});
     } else if (words[0] == "install" || words[0] == "remove") {
         auto& commands = words[0] == "install" ? config.install : config.remove;
         if (words.size() > 2)
-            commands.push_back({words[1], rest_of(words, 2), where});  // without a command it is no line for modprobe
+            commands.push_back({words[1], rest_of(words, 2), where, source});  // no line for modprobe without a command
     } else if (words[0] == "softdep") {
         if (words.size() > 2)
             config.softdeps.push_back({words[1], softdep_of(words, 2), is_read_before_modules(where)});
     }
 }
 
-void take_file(const std::string& path, const std::string& shown, ModprobeConfig& config) {
-    const auto text = read_text(path, 1U << 20U);
-    if (!text) return;
-    std::string line;
-    std::size_t number = 1;
-    std::size_t first = 1;
-    const auto end_line = [&] {
-        const auto words = config_words(line);
-        line.clear();
-        if (!words.empty() && words.front().front() != '#')
-            take_line(words, fmt::format("{}:{}", shown, first), config);
-        first = number;
-    };
-    // As freadline_wrapped() of libkmod: a backslash takes a line break away with itself, and stands for whatever else
-    // follows it.
-    for (std::size_t i = 0; i < text->size(); ++i) {
-        const bool literal = (*text)[i] == '\\' && i + 1 < text->size();
-        const char c = (*text)[literal ? ++i : i];
-        if (c == '\n') ++number;
-        if (c != '\n') {
-            line += c;
-        } else if (!literal) {
-            end_line();
-        }
-    }
-    end_line();
+void take_lines(const std::vector<ConfigLine>& lines, const std::string& shown, ConfigSource source,
+                ModprobeConfig& config) {
+    for (const ConfigLine& line : lines)
+        take_line(line.words, fmt::format("{}:{}", shown, line.number), source, config);
 }
 
 void take_names(std::string_view list, const auto& add) {
@@ -217,24 +179,38 @@ SoftNames soft_names(const std::vector<SoftLine>& config, const std::string& nam
     return line == config.end() ? SoftNames() : line->names;
 }
 
-ModprobeConfig read_modprobe_config(const HostPaths& host) {
+bool is_config_name(const std::string& name) {
+    return name.size() > 5 && (name.ends_with(".conf") || name.ends_with(".alias")) && name.front() != '.';
+}
+
+ModprobeConfig read_modprobe_config(const HostPaths& host, const std::vector<ImageConfigFile>& image) {
+    struct Place {
+        std::string path, shown;
+        const ImageConfigFile* image = nullptr;
+    };
     const std::string root = host.etc.ends_with("/etc") ? host.etc.substr(0, host.etc.size() - 4) : std::string();
-    std::map<std::string, std::pair<std::string, std::string>> files;  // name -> path, shown
+    std::map<std::string, Place> files;
+    for (const ImageConfigFile& file : image) files.emplace(file.name, Place{{}, file.shown, &file});
     for (const std::string below : {"/etc", "/run", "/usr/local/lib", "/usr/lib", "/lib"}) {
         const std::string own = (below == "/etc" ? host.etc : root + below) + "/modprobe.d";
         const std::string directory = host.root.empty() ? own : here_of(host, below + "/modprobe.d");
         std::error_code error;
         for (std::filesystem::directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) {
             const std::string name = it->path().filename().native();
-            if (name.size() > 5 && (name.ends_with(".conf") || name.ends_with(".alias")) && name.front() != '.')
-                files.emplace(name,
-                              std::pair(host.root.empty() ? it->path().native()
-                                                          : here_of(host, it->path().native().substr(host.root.size())),
-                                        below + "/modprobe.d/" + name));
+            if (!is_config_name(name)) continue;
+            const std::string& path = it->path().native();
+            files.emplace(name, Place{host.root.empty() ? path : here_of(host, path.substr(host.root.size())),
+                                      below + "/modprobe.d/" + name});
         }
     }
     ModprobeConfig config;
-    for (const auto& [name, where] : files) take_file(where.first, where.second, config);
+    for (const auto& [name, place] : files) {
+        if (place.image != nullptr) {
+            take_lines(place.image->lines, place.shown, ConfigSource::image, config);
+        } else if (const auto text = read_text(place.path, 1U << 20U)) {
+            take_lines(config_lines(*text), place.shown, ConfigSource::host, config);
+        }
+    }
     take_command_line(host, config);
     return config;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The host's own modprobe.d files and the module settings of its kernel command line. Never those of an image. Source:
-// man 5 modprobe.d; libkmod-config.c of kmod 30; Linux Documentation/admin-guide/kernel-parameters.txt.
+// The host's own modprobe.d files, the module settings of its kernel command line, and beside them the files of an
+// image's modprobedDir. Source: man 5 modprobe.d; libkmod-config.c of kmod 30; Linux
+// Documentation/admin-guide/kernel-parameters.txt.
 #pragma once
 
 #include <map>
@@ -11,13 +12,19 @@
 #include <vector>
 
 #include "kmod/host/host.hpp"
+#include "kmod/ko/config_lines.hpp"
 
 namespace kmm::kmod {
 
-/// A setting and where it stands, "/etc/modprobe.d/a.conf:3" or "/proc/cmdline".
+/// Who wrote a line.
+enum class ConfigSource { host, image };
+
+/// A setting and where it stands, "/etc/modprobe.d/a.conf:3" or "/proc/cmdline"; of an image
+/// "image:/opt/modprobe.d/a.conf:3".
 struct HostOption {
     std::string text;
     std::string where;
+    ConfigSource source = ConfigSource::host;
 };
 
 /// One `alias` line.
@@ -25,6 +32,7 @@ struct HostAlias {
     std::string pattern;  ///< as it is written
     std::string module;
     std::string where;
+    ConfigSource source = ConfigSource::host;
 };
 
 /// One `install` or `remove` line.
@@ -32,6 +40,7 @@ struct HostCommand {
     std::string pattern;  ///< of module names, as it is written
     std::string text;
     std::string where;
+    ConfigSource source = ConfigSource::host;
 };
 
 /// What a softdep names, in its order; normalised.
@@ -77,8 +86,20 @@ void add_alias_options(ModprobeConfig& config, const std::string& alias, const s
 /// The command for module `name`, nullptr for none: the first whose pattern fits, as libkmod has it.
 [[nodiscard]] const HostCommand* command_for(const std::vector<HostCommand>& commands, const std::string& name);
 
+/// A file of an image's modprobedDir.
+struct ImageConfigFile {
+    std::string name;
+    std::string shown;  ///< "image:/opt/modprobe.d/a.conf"
+    std::vector<ConfigLine> lines;
+};
+
+/// Whether modprobe reads files of that name in modprobe.d.
+[[nodiscard]] bool is_config_name(const std::string& name);
+
 /// Reads the directories in modprobe's order (etc, run, usr/local/lib, usr/lib, lib); a file hides those of the same
-/// name in later ones. Unreadable files and unknown lines are skipped, as modprobe does.
-[[nodiscard]] ModprobeConfig read_modprobe_config(const HostPaths& host);
+/// name in later ones, and one of `image`, which KMM copies to etc, those of all. Unreadable files and unknown lines
+/// are skipped, as modprobe does.
+[[nodiscard]] ModprobeConfig read_modprobe_config(const HostPaths& host,
+                                                  const std::vector<ImageConfigFile>& image = {});
 
 }  // namespace kmm::kmod

@@ -9,7 +9,10 @@
 #include <optional>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "base/error.hpp"
+#include "base/text.hpp"
 #include "kmod/ko/files.hpp"
 #include "kmod/ko/inflate.hpp"
 #include "kmod/ko/signature.hpp"
@@ -20,11 +23,13 @@ namespace kmm::kmod {
 namespace {
 
 constexpr std::uint64_t k_module_service = 2;
-// What is asked for: the facts of a file with its signature or without it, its plain form, the facts of a signature.
-constexpr std::uint64_t k_read_file = 1, k_read_unsigned = 2, k_plain_file = 3, k_read_signature = 4;
+// What is asked for: the facts of a file with its signature or without it, its plain form, the facts of a signature,
+// the lines of a file of modprobe.d.
+constexpr std::uint64_t k_read_file = 1, k_read_unsigned = 2, k_plain_file = 3, k_read_signature = 4, k_read_config = 5;
 constexpr std::uint64_t k_answer_done = 0, k_answer_failed = 1;        // how an answer begins
 constexpr std::size_t k_appended_max = 64U << 10U;  ///< longer ones would not fit into a request of their own
 constexpr std::size_t k_signature_max = std::size_t{1} << 20U;
+constexpr std::size_t k_lines_max = std::size_t{4} << 20U;
 constexpr std::size_t k_facts_max = std::size_t{1} << 30U;
 constexpr std::size_t k_plain_answer_max = (std::size_t{512} << 20U) + 64;
 constexpr std::size_t k_text_item = sizeof(std::uint64_t);
@@ -59,6 +64,24 @@ SymbolVersions take_versions(sandbox::MessageReader& in) {
         row.crc = static_cast<std::uint32_t>(in.number(~std::uint32_t{0}));
     }
     return SymbolVersions(std::move(rows));
+}
+
+void put_lines(sandbox::MessageWriter& out, const std::vector<ConfigLine>& lines) {
+    out.number(lines.size());
+    for (const ConfigLine& line : lines) {
+        out.number(line.number);
+        put_texts(out, line.words);
+    }
+}
+
+std::vector<ConfigLine> take_lines(sandbox::MessageReader& in) {
+    std::vector<ConfigLine> lines(in.count(2 * k_text_item));
+    for (ConfigLine& line : lines) {
+        line.number = in.number();
+        line.words = take_texts(in);
+        if (line.words.empty() || line.words.front().empty()) throw sandbox::bad_message();
+    }
+    return lines;
 }
 
 void put_signature(sandbox::MessageWriter& out, const ModuleSignature& signature) {
@@ -203,6 +226,11 @@ void serve_module(const std::string& message, sandbox::Channel& channel) {
         static_cast<void>(channel.send(out.bytes()));
         return;
     }
+    if (wanted == k_read_config) {
+        put_lines(out, config_lines(request.view()));
+        static_cast<void>(channel.send(out.bytes()));
+        return;
+    }
     for (std::size_t left = request.count(k_text_item); left > 0; --left) {
         const std::string shown = request.text();
         answer_for(wanted, channel.take_descriptor(), shown, out);
@@ -227,6 +255,23 @@ std::string ask_parser(sandbox::Confined& parser, std::uint64_t what, const sys:
     try {
         const int number = descriptor.get();
         parser.send(request_for(what, {shown}), {&number, 1});
+        return parser.receive(most);
+    } catch (Error& error) {
+        add_file(error, shown);
+        throw;
+    }
+}
+
+/// The answer of `parser`, at most `most` bytes, about `text`, which goes with the request.
+std::string ask_about_text(sandbox::Confined& parser, std::uint64_t what, const std::string& text,
+                           const std::string& shown, std::size_t most) {
+    sandbox::MessageWriter request;
+    request.number(k_module_service);
+    request.number(what);
+    request.text(text);
+    const auto lock = parser.lock();
+    try {
+        parser.send(request.bytes());
         return parser.receive(most);
     } catch (Error& error) {
         add_file(error, shown);
@@ -280,16 +325,28 @@ ReadModule read_module(sandbox::Confined& parser, const sys::Fd& descriptor, con
 
 ModuleSignature read_signature(sandbox::Confined& parser, const std::string& appended, const std::string& shown) {
     if (appended.empty()) return {};
-    sandbox::MessageWriter request;
-    request.number(k_module_service);
-    request.number(k_read_signature);
-    request.text(appended);
-    const auto lock = parser.lock();
+    const std::string answer = ask_about_text(parser, k_read_signature, appended, shown, k_signature_max);
     try {
-        parser.send(request.bytes());
-        const std::string answer = parser.receive(k_signature_max);
         sandbox::MessageReader reader(answer);
         return take_signature(reader);
+    } catch (Error& error) {
+        add_file(error, shown);
+        throw;
+    }
+}
+
+std::vector<ConfigLine> read_config_lines(sandbox::Confined* parser, const std::string& text,
+                                          const std::string& shown) {
+    if (text.size() > k_config_file_max) {
+        throw Error(Exit::unsafe, "image-limit",
+                    fmt::format("{}: expected at most {} bytes of a modprobe.d file, found more", base::escape(shown),
+                                k_config_file_max));
+    }
+    if (parser == nullptr) return config_lines(text);
+    const std::string answer = ask_about_text(*parser, k_read_config, text, shown, k_lines_max);
+    try {
+        sandbox::MessageReader reader(answer);
+        return take_lines(reader);
     } catch (Error& error) {
         add_file(error, shown);
         throw;

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "kmod/ko/config_lines.hpp"
 #include "kmod/ko/module_file.hpp"
 #include "sandbox/confined.hpp"
 #include "sandbox/message.hpp"
@@ -35,6 +36,14 @@ struct ReadModule {
 /// messages. Errors: sandbox::Confined::lost().
 [[nodiscard]] ModuleSignature read_signature(sandbox::Confined& parser, const std::string& appended,
                                              const std::string& shown);
+
+/// Longer files are refused by read_config_lines().
+inline constexpr std::size_t k_config_file_max = 64U << 10U;
+
+/// config_lines() in `parser`, or in this process without one. `shown` is for messages. Errors: unsafe (16)
+/// "image-limit" for a text of more than k_config_file_max; sandbox::Confined::lost().
+[[nodiscard]] std::vector<ConfigLine> read_config_lines(sandbox::Confined* parser, const std::string& text,
+                                                        const std::string& shown);
 
 /// Reads many module files in a confined process, several with each message, while the next are being opened. The
 /// process is this object's as long as it lives. If it dies, the files it has not read are read one by one by a new

@@ -104,6 +104,7 @@ struct UnloadWish {
     std::string firmware_directory = {};  ///< where firmware is when no record tells (after a reboot), "" for nowhere
     Force force = {};
     bool holders_too = false;  ///< modules that use these are unloaded first (modprobe --remove-holders)
+    std::vector<ImageConfigFile> image_config = {};  ///< of the image's modprobedDir, where it is at hand
 };
 
 /// Loads what `checked` (which must have passed) ordered. A module of the image that is live already counts as success

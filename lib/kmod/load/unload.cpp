@@ -285,7 +285,7 @@ void unload_into(Report& report, const UnloadWish& wish, const Machine& machine)
     }
     const std::uint64_t taint_before = taint_bits(machine.host);
     ModuleReport main_report;
-    const ModprobeConfig config = read_modprobe_config(machine.host);
+    const ModprobeConfig config = read_modprobe_config(machine.host, wish.image_config);
     for (const auto& name : order) {
         const HostCommand* command = command_for(config.remove, name);
         if (command == nullptr || !live_module(machine.host, name)) continue;

@@ -176,6 +176,10 @@ constexpr std::array k_finding_texts{
              "KMM copies from the image's working directory, which is the root unless the image sets another, to a "
              "volume at /tmp.",
              "begin it with '/', and let no .. lead above the root"},
+    CodeText{"modprobed-dir", "finding", "modprobedDir is not absolute, not in plain form, or is below /tmp",
+             "Since v2.7 KMM refuses what is no well-formed absolute path. Its worker Pods with the field are "
+             "privileged, and fail if the image has no such directory, no regular file in it, or a directory in it.",
+             "write the path of the directory as it is in the image"},
     CodeText{"pull-policy", "finding", "imagePullPolicy is none of Kubernetes' words",
              "KMM takes any word; Pods with it are refused, so nothing is ever "
              "loaded.",

@@ -389,6 +389,32 @@ void check_service_account(Findings& findings, const std::string& name) {
                    "lower-case letters, digits, '-' and '.', a letter or digit at both ends, at most 253");
 }
 
+/// KMM's rule since v2.7 is a well-formed absolute path; which forms are not well-formed is its own matter.
+void check_modprobed_dir(Findings& findings, const std::string& directory) {
+    const std::string place = container_path("modprobe.modprobedDir");
+    if (directory.empty()) { return; }
+    const auto below = base::path_below(directory);
+    if (!directory.starts_with('/')) {
+        findings.error(place, "modprobed-dir",
+                       fmt::format("modprobedDir \"{}\" is not absolute", base::escape(directory)),
+                       "write the path as it is in the image, beginning with '/'");
+    } else if (!below || base::clean_path(directory) != directory) {
+        findings.warning(place, "modprobed-dir",
+                         fmt::format("modprobedDir \"{}\" is not the plain form of a path, which KMM may refuse",
+                                     base::escape(directory)),
+                         "write the path as it is in the image, without '..', doubled slashes or one at its end");
+    } else if (*below == "tmp" || below->starts_with("tmp/")) {
+        findings.warning(place, "modprobed-dir",
+                         fmt::format("modprobedDir \"{}\" is hidden by the volume that KMM mounts at /tmp to copy it "
+                                     "to",
+                                     base::escape(directory)),
+                         "put the files elsewhere in the image, as below /opt");
+    } else if (below->empty()) {
+        findings.warning(place, "modprobed-dir", "modprobedDir is the root of the image: KMM refuses sub-directories",
+                         "put the modprobe.d files alone into a directory");
+    }
+}
+
 void check_modprobe(Findings& findings, const api::ModprobeSpec& modprobe) {
     // A modprobe that is not there is reported by the decoder.
     if (findings.module().places.empty() || findings.present(container_path("modprobe"))) {
@@ -396,6 +422,7 @@ void check_modprobe(Findings& findings, const api::ModprobeSpec& modprobe) {
     }
     check_module_name(findings, modprobe);
     check_loading_order(findings, modprobe);
+    check_modprobed_dir(findings, modprobe.modprobed_dir);
     for (const auto& [field, path, code] :
          {std::tuple("dirName", &modprobe.dir_name, "dir-name"),
           std::tuple("firmwarePath", &modprobe.firmware_path, "firmware-path")}) {

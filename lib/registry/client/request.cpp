@@ -11,7 +11,8 @@
 namespace kmm::registry {
 
 Wanted wanted_from(const PullRequest& request) {
-    return wanted_below(request.dir_name, request.kernels, request.all_kernels, request.firmware_path);
+    return wanted_below(request.dir_name, request.kernels, request.all_kernels, request.firmware_path,
+                        request.modprobed_dir);
 }
 
 void check_kernels(const PullRequest& request, const std::vector<std::string>& found,

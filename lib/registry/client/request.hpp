@@ -34,6 +34,7 @@ struct PullRequest {
     std::vector<std::string> kernels;      ///< wanted kernel directories; empty with all_kernels = every one
     bool all_kernels = false;
     std::string firmware_path;             ///< directory inside the image, "" for none
+    std::string modprobed_dir = {};        ///< the same of modprobe.d files
     std::string architecture = "amd64", os = "linux", variant;
     OtherPlatform other_platform = OtherPlatform::refuse;
     std::vector<std::string>

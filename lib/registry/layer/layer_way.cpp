@@ -22,19 +22,22 @@ Error off_way(const std::string& what, std::string_view path, std::string_view e
 
 }  // namespace
 
-/// True if a link at `path` would be followed. What is in the firmware's directory is wanted itself.
+/// True if a link at `path` would be followed. What is in a directory that is taken whole is wanted itself.
 bool LayerView::is_on_way(const std::string& path) const {
     if (path.empty()) {
         return false;
     }
-    if (!here_.firmware_root.empty() && is_in(path, here_.firmware_root)) {
-        return path == here_.firmware_root;
+    const std::vector<std::string> roots = here_.whole_roots();
+    if (const auto root = std::find_if(roots.begin(), roots.end(), [&](const auto& one) { return is_in(path, one); });
+        root != roots.end()) {
+        return path == *root;
     }
     if (parent_of(path) == here_.modules_root) {
         return std::find(here_.kernels.begin(), here_.kernels.end(), name_of(path)) != here_.kernels.end();
     }
     return is_in(here_.modules_root, path) ||
-           (!here_.firmware_root.empty() && is_in(here_.firmware_root, path) && !here_.covers(path));
+           std::any_of(roots.begin(), roots.end(),
+                       [&](const auto& root) { return is_in(root, path) && !here_.covers(path); });
 }
 
 /// Before anything is made of an entry: what it means for the links on the way.
@@ -128,6 +131,7 @@ void LayerView::turn() {
     missed_ =
         missed_ || (other_root && way_.passed(wanted_.modules_root)) ||
         (wanted_.firmware_root != before.firmware_root && way_.passed(wanted_.firmware_root)) ||
+        (wanted_.modprobed_root != before.modprobed_root && way_.passed(wanted_.modprobed_root)) ||
         (!other_root && std::any_of(wanted_.kernels.begin(), wanted_.kernels.end(), [&](const std::string& kernel) {
             return std::find(before.kernels.begin(), before.kernels.end(), kernel) == before.kernels.end() &&
                    way_.passed(wanted_.modules_root + "/" + kernel);
@@ -137,7 +141,9 @@ void LayerView::turn() {
     for (const std::string& kernel : before.kernels) {
         way_.pass(before.modules_root + "/" + kernel);
     }
-    way_.pass(before.firmware_root);
+    for (const std::string& root : before.whole_roots()) {
+        way_.pass(root);
+    }
     std::erase_if(change().nodes, [&](const auto& item) { return !wanted_.covers(item.first); });
     std::erase_if(ignored_, [&](const auto& link) { return !wanted_.covers(link.first); });
     std::erase_if(far_links_, [&](const auto& link) { return !wanted_.covers(link.first); });
@@ -171,8 +177,11 @@ std::vector<std::string> LayerView::asked_paths(const std::string& path) const {
             }
         }
     }
-    if (!wanted_.firmware_root.empty() && is_in(path, wanted_.firmware_root)) {
-        result.push_back(asked_.firmware_root + rest_of(wanted_.firmware_root));
+    const std::vector<std::string> roots = wanted_.whole_roots(), asked = asked_.whole_roots();
+    for (std::size_t i = 0; i < roots.size(); ++i) {
+        if (is_in(path, roots[i])) {
+            result.push_back(asked[i] + rest_of(roots[i]));
+        }
     }
     return result;
 }

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <iterator>
 #include <utility>
+#include <vector>
 
 #include "base/clean_path.hpp"
 #include "base/error.hpp"
@@ -88,8 +89,18 @@ std::string_view name_of(std::string_view path) noexcept {
     return slash == std::string_view::npos ? path : path.substr(slash + 1);
 }
 
+namespace {
+
+/// Asked for each entry of each layer.
+bool is_in_whole(const Wanted& wanted, std::string_view path) {
+    return (!wanted.firmware_root.empty() && is_in(path, wanted.firmware_root)) ||
+           (!wanted.modprobed_root.empty() && is_in(path, wanted.modprobed_root));
+}
+
+}  // namespace
+
 bool Wanted::covers(std::string_view path) const {
-    if (!firmware_root.empty() && is_in(path, firmware_root)) {
+    if (is_in_whole(*this, path)) {
         return true;
     }
     if (!is_in(path, modules_root)) {
@@ -103,15 +114,24 @@ bool Wanted::covers(std::string_view path) const {
 }
 
 bool Wanted::is_ancestor(std::string_view path) const {
-    return !covers(path) && (is_in(modules_root, path) || (!firmware_root.empty() && is_in(firmware_root, path)));
+    const auto is_below = [path](const std::string& root) { return !root.empty() && is_in(root, path); };
+    return !covers(path) && (is_in(modules_root, path) || is_below(firmware_root) || is_below(modprobed_root));
+}
+
+std::vector<std::string> Wanted::whole_roots() const {
+    std::vector<std::string> roots{firmware_root, modprobed_root};
+    std::erase(roots, "");
+    return roots;
 }
 
 std::optional<std::string> Wanted::root_of(std::string_view path) const {
     if (is_in(path, modules_root)) {
         return modules_root;
     }
-    if (!firmware_root.empty() && is_in(path, firmware_root)) {
-        return firmware_root;
+    for (const std::string& root : whole_roots()) {
+        if (is_in(path, root)) {
+            return root;
+        }
     }
     return std::nullopt;
 }
@@ -132,7 +152,7 @@ std::optional<std::string> lexical_end(std::string_view path, std::string_view t
 }
 
 Wanted wanted_below(const std::string& dir_name, const std::vector<std::string>& kernels, bool all_kernels,
-                    const std::string& firmware_path) {
+                    const std::string& firmware_path, const std::string& modprobed_dir) {
     Wanted wanted;
     const std::string directory = user_path(dir_name, "dirName");
     wanted.modules_root = directory.empty() ? "lib/modules" : directory + "/lib/modules";
@@ -148,12 +168,18 @@ Wanted wanted_below(const std::string& dir_name, const std::vector<std::string>&
     if (kernels.empty() && !all_kernels) {
         throw Error(Exit::data, "bad-path", "expected the kernel version whose modules are wanted, found none");
     }
-    if (!firmware_path.empty()) {
-        wanted.firmware_root = user_path(firmware_path, "firmwarePath");
-        if (wanted.firmware_root.empty()) {
-            throw Error(Exit::data, "bad-path", "firmwarePath: expected a directory below the root of the image");
+    const auto take_root = [](std::string& root, const std::string& path, const char* field) {
+        if (path.empty()) {
+            return;
         }
-    }
+        root = user_path(path, field);
+        if (root.empty()) {
+            throw Error(Exit::data, "bad-path",
+                        fmt::format("{}: expected a directory below the root of the image", field));
+        }
+    };
+    take_root(wanted.firmware_root, firmware_path, "firmwarePath");
+    take_root(wanted.modprobed_root, modprobed_dir, "modprobedDir");
     return wanted;
 }
 

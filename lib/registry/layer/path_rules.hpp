@@ -40,6 +40,7 @@ struct Wanted {
     std::string modules_root;          ///< "opt/lib/modules"
     std::vector<std::string> kernels;  ///< directory names below it; empty for all
     std::string firmware_root;         ///< "firmware", "" for none
+    std::string modprobed_root = {};   ///< "etc/modprobe.d", "" for none
 
     friend bool operator==(const Wanted&, const Wanted&) = default;
 
@@ -47,13 +48,17 @@ struct Wanted {
     [[nodiscard]] bool covers(std::string_view path) const;
     /// True if `path` is a directory on the way to something wanted.
     [[nodiscard]] bool is_ancestor(std::string_view path) const;
-    /// The root (modules or firmware) that `path` lies in; nullopt if in neither.
+    /// The roots of which everything is taken: those of firmware and of modprobe.d files that are not "".
+    [[nodiscard]] std::vector<std::string> whole_roots() const;
+    /// The root (modules, firmware, modprobe.d) that `path` lies in; nullopt if in neither.
     [[nodiscard]] std::optional<std::string> root_of(std::string_view path) const;
 };
 
-/// The modules of `kernels`, or of all, below <dir_name>/lib/modules, and the firmware below `firmware_path` ("" for
-/// none). Errors: data "bad-path" for a dir_name, kernel or firmware path that holds ".." or a slash where none may be.
+/// The modules of `kernels`, or of all, below <dir_name>/lib/modules, the firmware below `firmware_path` and the files
+/// of `modprobed_dir` ("" for none). Errors: data "bad-path" for a path or kernel that holds ".." or a slash where none
+/// may be.
 [[nodiscard]] Wanted wanted_below(const std::string& dir_name, const std::vector<std::string>& kernels,
-                                  bool all_kernels, const std::string& firmware_path);
+                                  bool all_kernels, const std::string& firmware_path,
+                                  const std::string& modprobed_dir = {});
 
 }  // namespace kmm::registry

@@ -134,14 +134,19 @@ Route Way::route(const Wanted& asked) const {
         }
         kernel = name_of(real);
     }
-    if (!asked.firmware_root.empty()) {
-        route.real.firmware_root = walk(asked.firmware_root, Above::is_refused, route.links);
-        if (route.real.firmware_root.empty()) {
-            throw no_way(
-                "expected a directory of firmware, found a symbolic link to the root of the image on the way to " +
-                way_name(asked.firmware_root));
+    const auto walk_root = [&](const std::string& from, std::string& real, std::string_view what) {
+        if (from.empty()) {
+            return;
         }
-    }
+        real = walk(from, Above::is_refused, route.links);
+        if (real.empty()) {
+            throw no_way(fmt::format(
+                "expected a directory of {}, found a symbolic link to the root of the image on the way to {}", what,
+                way_name(from)));
+        }
+    };
+    walk_root(asked.firmware_root, route.real.firmware_root, "firmware");
+    walk_root(asked.modprobed_root, route.real.modprobed_root, "modprobe.d files");
     if (lost_ && !route.links.empty()) {
         throw no_way("the image has more symbolic links than are looked at on the way to " +
                      way_name(asked.modules_root));

@@ -55,8 +55,11 @@ public:
         if (entries_.size() == links_.size()) {
             throw no_modules();
         }
-        if (!wanted_.firmware_root.empty()) {
-            walk(wanted_.firmware_root, wanted_.firmware_root, false);
+        const std::vector<std::string> roots = wanted_.whole_roots();
+        for (auto root = roots.begin(); root != roots.end(); ++root) {
+            if (std::none_of(roots.begin(), root, [&](const auto& walked) { return is_in(*root, walked); })) {
+                walk(*root, *root, false);
+            }
         }
     }
 
@@ -114,8 +117,8 @@ private:
             for (const std::string& kernel : wanted_.kernels) {
                 ends.push_back(wanted_.modules_root + "/" + kernel);
             }
-            if (!wanted_.firmware_root.empty()) {
-                ends.push_back(wanted_.firmware_root);
+            for (std::string& root : wanted_.whole_roots()) {
+                ends.push_back(std::move(root));
             }
             for (auto end = ends.begin(); end != ends.end() && !found; ++end) {
                 for (std::size_t slash = 0; slash != std::string::npos && !found;) {

@@ -150,13 +150,16 @@ bool ExtractionKey::is_ours() const {
 ExtractionKey extraction_key(const image::Digest& manifest, const Wanted& wanted, const image::Platform& platform,
                              const Limits& limits) {
     const std::set<std::string> kernels(wanted.kernels.begin(), wanted.kernels.end());
-    const value::Node node = value::Node::mapping({{"version", KMM_VERSION},
-                                                   {"manifest", manifest.to_string()},
-                                                   {"platform", platform.to_string()},
-                                                   {"modules", wanted.modules_root},
-                                                   {"kernels", value::Node::strings({kernels.begin(), kernels.end()})},
-                                                   {"firmware", wanted.firmware_root},
-                                                   {"limits", limits_node(limits)}});
+    value::Node node = value::Node::mapping({{"version", KMM_VERSION},
+                                             {"manifest", manifest.to_string()},
+                                             {"platform", platform.to_string()},
+                                             {"modules", wanted.modules_root},
+                                             {"kernels", value::Node::strings({kernels.begin(), kernels.end()})},
+                                             {"firmware", wanted.firmware_root},
+                                             {"limits", limits_node(limits)}});
+    if (!wanted.modprobed_root.empty()) {
+        node.set("modprobed", wanted.modprobed_root);
+    }
     return {manifest, value::to_json(node)};
 }
 

@@ -34,6 +34,11 @@ bool is_module_metadata(std::string_view path, const Wanted& wanted) {
 
 bool is_modprobe_config(std::string_view path) { return name_of(parent_of(path)) == "modprobe.d"; }
 
+/// Whether it was asked for as such: what its commands are worth is said by whoever asked.
+bool is_read_as_config(std::string_view path, const Wanted& wanted) {
+    return !wanted.modprobed_root.empty() && is_in(path, wanted.modprobed_root);
+}
+
 /// Number of lines that would make modprobe run a command: "install NAME COMMAND" and "remove NAME COMMAND".
 std::size_t command_lines(std::string_view text) {
     std::size_t count = 0;
@@ -116,7 +121,8 @@ void add_entries(EntryReader& reader, Extraction& into) {
         if (maybe_config) {
             const std::string path = normalise_entry(entry.name, into.limits);
             const bool metadata = is_module_metadata(path, into.view.wanted());
-            if (entry.kind == EntryKind::file && (metadata || is_modprobe_config(path))) {
+            const bool config = is_modprobe_config(path) && !is_read_as_config(path, into.view.wanted());
+            if (entry.kind == EntryKind::file && (metadata || config)) {
                 beginning = scan_for_commands(reader, path, into);
             }
             if (metadata) {

@@ -261,6 +261,13 @@ TEST_SUITE("plan::unit") {
                  Row{0, "dir-name", loader("{moduleName: m, dirName: /../x}", "", k_mapping), 8, 42, Severity::warning},
                  Row{0, "firmware-path", loader("{moduleName: m, firmwarePath: fw}", "", k_mapping), 8, 47,
                      Severity::warning},
+                 Row{0, "modprobed-dir", loader("{moduleName: m, modprobedDir: etc}", "", k_mapping), 8, 47},
+                 Row{0, "modprobed-dir", loader("{moduleName: m, modprobedDir: /a/../b}", "", k_mapping), 8, 47,
+                     Severity::warning},
+                 Row{0, "modprobed-dir", loader("{moduleName: m, modprobedDir: /tmp/x}", "", k_mapping), 8, 47,
+                     Severity::warning},
+                 Row{0, "modprobed-dir", loader("{moduleName: m, modprobedDir: /}", "", k_mapping), 8, 47,
+                     Severity::warning},
              }) {
             check(row);
         }

@@ -94,6 +94,26 @@ TEST_CASE("an unpacked image is searched through its links, as a container would
           std::map<std::string, std::string>{{k_modules + "/b.ko", "b"}, {"fw/y.bin", "y"}});
 }
 
+TEST_CASE("files of modprobe.d in a directory, through a link and beside modules") {
+    const sys::TempDir top("kmm-test-");
+    const std::string image = top.path() + "/rootfs";
+    put_file(image + "/opt/lib/modules/" + k_kernel + "/a.ko", "a");
+    put_file(image + "/usr/share/demo/modprobe.d/a.conf", "install a /bin/false");
+    fs::create_directory_symlink("/usr/share/demo", image + "/opt/demo");
+    const Outcome outcome =
+        pull_local("dir:" + image, [](auto& request) { request.modprobed_dir = "/opt/demo/modprobe.d"; });
+    CHECK(outcome.files == std::map<std::string, std::string>{{k_modules + "/a.ko", "a"},
+                                                              {"opt/demo/modprobe.d/a.conf", "install a /bin/false"}});
+    CHECK(outcome.result.warnings.empty());
+    put_file(top.path() + "/flat/a.ko", "a");
+    put_file(top.path() + "/flat/conf/a.conf", "options a");
+    CHECK(pull_local("dir:" + top.path() + "/flat", [](auto& request) {
+              request.firmware_path = "/conf";
+              request.modprobed_dir = "/conf";
+          }).files.at("conf/a.conf") == "options a");
+    CHECK(pull_local("dir:" + image, [](auto& request) { request.modprobed_dir = "/"; }).code() == "bad-path");
+}
+
 TEST_CASE("an unpacked image with its modules elsewhere is no flat directory") {
     const sys::TempDir top("kmm-test-");
     const std::string image = top.path() + "/rootfs";

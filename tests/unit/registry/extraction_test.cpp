@@ -71,6 +71,7 @@ TEST_CASE("another question has another list") {
     static_cast<void>(scene.pull());
     const std::vector<std::pair<const char*, Tweak>> others = {
         {"no firmware", [](auto& request) { request.firmware_path = ""; }},
+        {"modprobe.d", [](auto& request) { request.modprobed_dir = "/etc/modprobe.d"; }},
         {"all kernels", [](auto& request) { request.all_kernels = true; }},
         {"two kernels", [](auto& request) { request.kernels.push_back("other"); }},
         {"variant", [](auto& request) { request.variant = "v2"; }},

@@ -180,6 +180,31 @@ TEST_SUITE("render::unit") {
         CHECK(load.find_path({"spec", "imagePullSecrets"})->items().at(0).get_string({"name"}) == "pull");
     }
 
+    TEST_CASE("with modprobedDir the Pods of KMM are privileged and copy its files") {
+        api::Objects objects = upgrade();
+        auto& modprobe = objects.modules[0].module_loader->container.modprobe;
+        modprobe.modprobed_dir = "/etc/my files";
+        modprobe.modules_loading_order = {"a", "b"};  // beside each other
+        objects.node_modules_configs[0].status[0].config.edit().modprobe.modprobed_dir = "/etc/modprobe.d";
+        constexpr std::array what{render::What::worker_pods};
+        const auto pods = render::render(objects, worker(render::WorkerStyle::extract), what).objects;
+        REQUIRE(pods.size() == 2);
+        for (const auto& pod : pods) {
+            const value::Node& container = pod.find_path({"spec", "containers"})->items().at(0);
+            CHECK(container.find_path({"securityContext", "privileged"})->as_bool() == true);
+        }
+        const auto script = [](const value::Node& pod) {
+            return pod.find_path({"spec", "initContainers"})->items().at(0).find("args")->items().at(0).text();
+        };
+        CHECK(script(pods[0]).find("src=/etc/modprobe.d;\ndst=/tmp/etc/modprobe.d;\n") != std::string::npos);
+        CHECK(script(pods[1]).find("src='/etc/my files';\ndst='/tmp/etc/my files';\n") != std::string::npos);
+        const std::string load = value::to_yaml(pods[1]);
+        CHECK(load.find("mountPath: \"/etc/modprobe.d/softdep.conf\"") != std::string::npos);
+        CHECK(load.find("subPath: softdep.conf") != std::string::npos);
+        const auto own = worker_pods(objects);
+        CHECK(value::to_yaml(own.at(1)).find("privileged") == std::string::npos);
+    }
+
     TEST_CASE("the order of the input does not show") {
         api::Objects objects;
         for (const char* name : {"node-a", "node-b", "node-c"}) {

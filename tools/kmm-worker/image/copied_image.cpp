@@ -52,6 +52,21 @@ std::string copied_modules(const Job& job) {
     return "";
 }
 
+std::vector<kmod::ImageConfigFile> copied_config(const Job& job, sandbox::Confined* parser,
+                                                 std::vector<std::string>& warnings) {
+    if (job.config.modprobe.modprobed_dir.empty()) return {};
+    const kmod::ImageConfigPlace place = config_place(job, copies_root(job));
+    std::error_code error;
+    if (!std::filesystem::exists(place.directory, error)) {
+        throw Error(Exit::not_found, "modprobed-dir-not-in-image",
+                    fmt::format("modprobe.modprobedDir: expected a copy of {} of the image in {}, found none",
+                                base::escape(place.shown), base::escape(place.directory)))
+            .hint("the init container of the Pod copies it; kmm-worker load pulls the image itself");
+    }
+    require_own_directories(place.root, place.directory);
+    return kmod::read_image_config(place, parser, warnings);
+}
+
 bool take_copied_files(const Job& job, kmod::ModuleIndex& modules, std::string& firmware_directory,
                        WorkerResult& result) {
     const std::string root = copies_root(job);

@@ -3,9 +3,11 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "kmm-worker/job.hpp"
 #include "kmm-worker/result.hpp"
+#include "kmod/host/image_config.hpp"
 #include "kmod/host/module_index.hpp"
 
 namespace kmm::tool_worker {
@@ -15,6 +17,11 @@ namespace kmm::tool_worker {
 
 /// The directory below it that has the modules for this kernel, "" without one.
 [[nodiscard]] std::string copied_modules(const Job& job);
+
+/// Reads the copied files of the image's modprobedDir, if it has one. Errors: not_found (66)
+/// "modprobed-dir-not-in-image" where none were copied; as take_copied_files() and kmod::read_image_config().
+[[nodiscard]] std::vector<kmod::ImageConfigFile> copied_config(const Job& job, sandbox::Confined* parser,
+                                                               std::vector<std::string>& warnings);
 
 /// Takes the copied modules, and the directory of their firmware ("" for none); then nothing is pulled. False if there
 /// are none. Errors: unsafe (16) "image-unsafe" where others may write; not_found "firmware-not-in-image".

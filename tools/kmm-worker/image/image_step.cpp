@@ -293,11 +293,17 @@ kmod::FileDigests proven_files(const PulledImage& image) {
     return digests;
 }
 
+kmod::ImageConfigPlace config_place(const Job& job, const std::string& root) {
+    const auto& modprobe = job.config.modprobe;
+    return {(std::filesystem::path(root + "/" + modprobe.modprobed_dir) / "").lexically_normal().parent_path().native(),
+            root, modprobe.modprobed_dir, !modprobe.modules_loading_order.empty()};
+}
+
 PulledImage pull_image(const Job& job, const cli::Args& args, cli::Context& context, sys::Clock& clock) {
     const auto start = std::chrono::steady_clock::now();
     const std::string base = scratch_base(job.host);
     (void)sys::remove_stale_temp_dirs(k_prefix, base);
-    PulledImage image{job.parser, sys::TempDir(k_prefix, base), {}, {}, {}};
+    PulledImage image{job.parser, sys::TempDir(k_prefix, base), {}, {}, {}, {}};
     sandbox::SandboxReport sandbox;
     begin_sandbox(job, sandbox);
     if (job.parser) {
@@ -317,6 +323,7 @@ PulledImage pull_image(const Job& job, const cli::Args& args, cli::Context& cont
         request.policy = pull_policy(job.config.image_pull_policy, job.pull_policy_position);
     request.dir_name = job.config.modprobe.dir_name.empty() ? "/opt" : job.config.modprobe.dir_name;
     request.firmware_path = job.config.modprobe.firmware_path;
+    request.modprobed_dir = job.config.modprobe.modprobed_dir;
     request.parser = job.parser.get();
     if (job.config.insecure_pull) request.tls.insecure = true;
     if (!args.get("platform")) request.architecture = job.node.architecture;
@@ -334,6 +341,11 @@ PulledImage pull_image(const Job& job, const cli::Args& args, cli::Context& cont
     if (job.parser) job.parser->set_stop(stop_of_parser(job.deadline, start));
     image.index = with_context([&] { return "image " + image.pulled.reference; },
                                [&] { return kmod::ModuleIndex::build(directory, root, sums, job.parser.get()); });
+    if (!request.modprobed_dir.empty()) {
+        image.config = with_context(
+            [&] { return "image " + image.pulled.reference; },
+            [&] { return kmod::read_image_config(config_place(job, root), job.parser.get(), image.pulled.warnings); });
+    }
     if (job.parser) {
         job.parser->set_stop({});  // a load must not be left half done for a signal
         tell_parser(*job.parser, context);

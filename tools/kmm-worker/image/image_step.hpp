@@ -5,11 +5,13 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "cli/app.hpp"
 #include "cli/table.hpp"
 #include "kmm-worker/job.hpp"
 #include "kmod/host/firmware.hpp"
+#include "kmod/host/image_config.hpp"
 #include "kmod/host/module_index.hpp"
 #include "registry/client/credentials.hpp"
 #include "registry/client/request.hpp"
@@ -33,7 +35,11 @@ struct PulledImage {
     registry::PullResult pulled;
     kmod::ModuleIndex index;
     std::string firmware;  ///< directory on this host with the image's firmware, "" for none
+    std::vector<kmod::ImageConfigFile> config;  ///< of its modprobedDir
 };
+
+/// Where the modprobe.d files of the image of `job` are in a tree at `root`.
+[[nodiscard]] kmod::ImageConfigPlace config_place(const Job& job, const std::string& root);
 
 /// Pulls what `job` needs for the running kernel. First removes what killed runs left behind. The directory of the
 /// kernel's full release is wanted; without one, that of the release without its "+".

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -42,6 +44,7 @@ struct Modules {
     std::optional<PulledImage> image;
     kmod::ModuleIndex of_host;
     std::string firmware;  ///< directory on this host, "" for none
+    std::vector<kmod::ImageConfigFile> config;  ///< of the image's modprobedDir
     [[nodiscard]] const kmod::ModuleIndex& index() const { return image ? image->index : of_host; }
 };
 
@@ -52,8 +55,10 @@ Modules get_modules(const Job& job, const cli::Args& args, cli::Context& context
     const bool must_be_signed = args.get("policy") || !args.all("signature-key").empty() ||
                                 !job.policies.empty();  // a copy has lost its signature
     if (as_kmm && !must_be_signed && job.modules == Job::Modules::of_image &&
-        take_copied_files(job, modules.of_host, modules.firmware, result))
+        take_copied_files(job, modules.of_host, modules.firmware, result)) {
+        modules.config = copied_config(job, job.parser.get(), result.warnings);
         return modules;
+    }
     if (job.modules == Job::Modules::of_host_first) {
         if (auto index = kmod::index_of_host(job.host, job.load.modules)) {
             modules.of_host = std::move(*index);
@@ -71,12 +76,14 @@ Modules get_modules(const Job& job, const cli::Args& args, cli::Context& context
     }
     modules.image.emplace(pull_image(job, args, context, clock));
     modules.firmware = modules.image->firmware;
+    modules.config = std::move(modules.image->config);
     take(result, *modules.image);
     return modules;
 }
 
 kmod::LoadWish full_wish(const Job& job, const Modules& modules) {
     kmod::LoadWish wish = wish_of(job);
+    wish.image_config = modules.config;
     wish.firmware = modules.firmware;
     return wish;
 }

@@ -50,6 +50,30 @@ void refuse_alias(const Job& job) {
     }
 }
 
+/// An unload needs no image, but in a Pod of KMM the files of modprobedDir are there. Commands are not run in any case:
+/// the load has settled all else.
+std::vector<kmod::ImageConfigFile> config_at_hand(const Job& job, std::vector<std::string>& warnings) {
+    const std::string& directory = job.config.modprobe.modprobed_dir;
+    if (directory.empty()) return {};
+    const std::string unread = fmt::format(
+        "modprobed-dir: modprobe.modprobedDir is {}, which is not read for an unload: its remove commands are not run",
+        base::escape(directory));
+    if (std::getenv("KUBERNETES_SERVICE_HOST") == nullptr) {
+        warnings.push_back(unread);
+        return {};
+    }
+    try {
+        std::vector<std::string> found;
+        const auto parser = start_parser();
+        auto config = copied_config(job, parser.get(), found);
+        warnings.insert(warnings.end(), found.begin(), found.end());
+        return config;
+    } catch (const Error&) {
+        warnings.push_back(unread);  // no hindrance to an unload by name
+        return {};
+    }
+}
+
 kmod::UnloadWish unload_wish(const Job& job, const cli::Args& args) {
     kmod::UnloadWish wish;
     const std::string main = kmod::normalise_name(job.config.modprobe.module_name);
@@ -92,7 +116,8 @@ WorkerResult unload_job(const Job& job, const cli::Args& args) {
     result.warnings = std::move(warnings);
     add_config_warnings(job, result);
     refuse_alias(job);
-    const kmod::UnloadWish wish = unload_wish(job, args);
+    kmod::UnloadWish wish = unload_wish(job, args);
+    wish.image_config = config_at_hand(job, result.warnings);
     kmod::LinuxModuleLoader loader;
     kmod::Patience patience;
     patience.loader = left(job, clock, start, patience.loader);
