@@ -32,6 +32,7 @@ struct LoadWish {
     Force force = {};                         ///< only with the user's long confirmation
     BlacklistRule blacklist = BlacklistRule::aliases_only;
     InstallCommands install_commands = InstallCommands::refuse;
+    bool live_counts = false;  ///< what is live is left as it is, so that nothing need be loaded: see pardon_live()
 };
 
 /// How vermagic was judged.
@@ -45,6 +46,7 @@ struct Preflight {
     ModprobeConfig config;                 ///< of the host
     VermagicSource vermagic_source = VermagicSource::release_only;
     Diagnostics findings;                  ///< errors have exit `checks_failed`; sorted
+    Diagnostics pardoned = {};  ///< errors that are warnings in `findings`, as all is live: see require_live()
 };
 
 /// Words of `wanted` and `found` vermagic that differ. The release (first word) must be equal too: the kernel itself
