@@ -391,28 +391,39 @@ void check_live(const CheckInput& input, Diagnostics& findings) {
     }
 }
 
-void pardon_live(const CheckInput& input, Diagnostics& findings) {
+Diagnostics pardon_live(const CheckInput& input, Diagnostics& findings) {
     const LoadOrder& order = input.found.order;
     bool proven = true;
     for (const auto& name : order.names) {
         if (order.optional.contains(name)) continue;
         const auto live = live_module(input.host, name);
-        if (!live || live->state != "live") return;
+        if (!live || live->state != "live") return {};
         const IdentityVerdict verdict = judge_identity(input.host, *input.index.find(name), *live);
-        if (verdict.identity != Identity::same) return;
+        if (verdict.identity != Identity::same) return {};
         proven = proven && verdict.what != "srcversion";
     }
     for (const auto& module : input.found.host_modules) {
-        if (!order.optional.contains(module.name) && !live_module(input.host, module.name)) return;
+        if (!order.optional.contains(module.name) && !live_module(input.host, module.name)) return {};
     }
-    if (!leaving_modules(input).empty()) return;
+    if (!leaving_modules(input).empty()) return {};
+    Diagnostics pardoned;
     for (Diagnostic& finding : findings) {
         if (finding.severity != Severity::error ||
             !(is_one_of(k_switches, finding.code) || (proven && is_one_of(k_signature_switches, finding.code))))
             continue;
+        pardoned.push_back(finding);
         finding.severity = Severity::warning;
         finding.message += "; it is live already, and nothing is loaded";
     }
+    sort_and_merge(pardoned);
+    return pardoned;
+}
+
+void require_live(const Preflight& checked, const std::string& name, const std::string& module) {
+    if (checked.pardoned.empty() || checked.order.optional.contains(name)) return;
+    Preflight refused;
+    refused.findings = checked.pardoned;
+    require_passed(refused, module);
 }
 
 void check_process(const CheckInput& input, Diagnostics& findings) {

@@ -52,8 +52,10 @@ void check_marks(const CheckInput& input, const HostModule* reference, Diagnosti
 void check_live(const CheckInput& input, Diagnostics& findings);
 /// Where all that is wanted is live already with the identity of the files, and nothing gives way: what the kernel or
 /// the host's configuration would refuse today is a warning, as a load has nothing to hand to the kernel. Of signatures
-/// that holds only for identities by the bytes or the build id.
-void pardon_live(const CheckInput& input, Diagnostics& findings);
+/// that holds only for identities by the bytes or the build id. Returns these findings as they were.
+[[nodiscard]] Diagnostics pardon_live(const CheckInput& input, Diagnostics& findings);
+/// For a load that finds `name` not live, or as another build: what was pardoned holds. Errors: of require_passed().
+void require_live(const Preflight& checked, const std::string& name, const std::string& module);
 /// Capability, SELinux, memory. Error "no-memory"; warnings "no-capability", "selinux".
 void check_process(const CheckInput& input, Diagnostics& findings);
 

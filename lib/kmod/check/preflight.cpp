@@ -51,7 +51,7 @@ public:
         const CheckInput input{index_, wish_, host_, facts_, state_, directory_, out_};
         check_live(input, out_.findings);
         check_process(input, out_.findings);
-        pardon_live(input, out_.findings);
+        if (wish_.live_counts) out_.pardoned = pardon_live(input, out_.findings);
         sort_and_merge(out_.findings);
         return std::move(out_);
     }

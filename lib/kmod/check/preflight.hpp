@@ -33,6 +33,7 @@ struct LoadWish {
     BlacklistRule blacklist = BlacklistRule::aliases_only;
     InstallCommands install_commands = InstallCommands::refuse;
     std::vector<ImageConfigFile> image_config = {};  ///< of the image's modprobedDir
+    bool live_counts = false;  ///< what is live is left as it is, so that nothing need be loaded: see pardon_live()
 };
 
 /// How vermagic was judged.
@@ -46,6 +47,7 @@ struct Preflight {
     ModprobeConfig config;                 ///< of the host and the image
     VermagicSource vermagic_source = VermagicSource::release_only;
     Diagnostics findings;                  ///< errors have exit `checks_failed`; sorted
+    Diagnostics pardoned = {};  ///< errors that are warnings in `findings`, as all is live: see require_live()
 };
 
 /// Words of `wanted` and `found` vermagic that differ. The release (first word) must be equal too: the kernel itself

@@ -42,6 +42,11 @@ bool is_read_before_modules(std::string_view where) {
     return file.substr(file.rfind('/') + 1) < std::string_view("modules.softdep");
 }
 
+void take_option(const std::string& module, std::string text, const std::string& where, ConfigSource source,
+                 ModprobeConfig& config) {
+    config.options[module].push_back({std::move(text), where, source, config.options_read++});
+}
+
 void take_line(const std::vector<std::string>& words, const std::string& where, ConfigSource source,
                ModprobeConfig& config) {
     if (words.size() < 2) return;
@@ -51,7 +56,7 @@ void take_line(const std::vector<std::string>& words, const std::string& where, 
     } else if (words[0] == "alias") {
         if (words.size() > 2) config.aliases.push_back({words[1], normalise_name(words[2]), where, source});
     } else if (words[0] == "options") {
-        for (std::size_t i = 2; i < words.size(); ++i) config.options[name].push_back({words[i], where, source});
+        for (std::size_t i = 2; i < words.size(); ++i) take_option(name, words[i], where, source, config);
     } else if (words[0] == "install" || words[0] == "remove") {
         auto& commands = words[0] == "install" ? config.install : config.remove;
         if (words.size() > 2)
@@ -96,7 +101,8 @@ void take_parameter(std::string word, ModprobeConfig& config) {
     if (whole && (equals == std::string::npos || quote == std::string::npos)) return;
     if (whole) word.insert(equals + 1, 1, '"');
     const std::string name = word.substr(0, dot);
-    if (is_module_name(name)) config.options[normalise_name(name)].push_back({word.substr(dot + 1), "/proc/cmdline"});
+    if (is_module_name(name))
+        take_option(normalise_name(name), word.substr(dot + 1), "/proc/cmdline", ConfigSource::host, config);
 }
 
 void take_command_line(const HostPaths& host, ModprobeConfig& config) {
@@ -150,11 +156,12 @@ void add_alias_options(ModprobeConfig& config, const std::string& alias, const s
     if (it == config.options.end() || it->first == normalise_name(module)) return;
     auto& options = config.options[normalise_name(module)];  // the iterators of a map stay
     for (const HostOption& option : it->second) {
-        const bool known = std::any_of(options.begin(), options.end(), [&](const HostOption& other) {
-            return other.where == option.where && other.text == option.text;
-        });
+        const bool known = std::any_of(options.begin(), options.end(),
+                                       [&](const HostOption& other) { return other.order == option.order; });
         if (!known) options.push_back(option);
     }
+    std::sort(options.begin(), options.end(),
+              [](const HostOption& a, const HostOption& b) { return a.order < b.order; });
 }
 
 const HostCommand* command_for(const std::vector<HostCommand>& commands, const std::string& name) {

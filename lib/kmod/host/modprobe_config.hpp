@@ -4,6 +4,7 @@
 // Documentation/admin-guide/kernel-parameters.txt.
 #pragma once
 
+#include <cstddef>
 #include <map>
 #include <optional>
 #include <set>
@@ -25,6 +26,7 @@ struct HostOption {
     std::string text;
     std::string where;
     ConfigSource source = ConfigSource::host;
+    std::size_t order = 0;  ///< among the options of all modules, as modprobe goes through them
 };
 
 /// One `alias` line.
@@ -59,6 +61,7 @@ struct SoftLine {
 /// Module names are normalised.
 struct ModprobeConfig {
     std::map<std::string, std::vector<HostOption>> options;   ///< module -> KEY=VALUE entries, in effective order
+    std::size_t options_read = 0;                             ///< how many all of them together are
     std::map<std::string, HostOption> blacklist;              ///< module -> where; concerns aliases, and -b
     std::vector<HostAlias> aliases;          ///< in order: modprobe loads the modules of all lines that fit
     std::set<std::string> kernel_blacklist;  ///< module_blacklist=: the kernel itself refuses these; as written, which
@@ -80,7 +83,8 @@ struct ModprobeConfig {
 /// instead of a module of that name, and of aliases in modules.
 [[nodiscard]] std::optional<std::vector<std::string>> aliased(const ModprobeConfig& config, const std::string& name);
 
-/// Gives the options of `alias`, too, to `module`, which is loaded under that name, as libkmod does.
+/// Gives the options of `alias`, too, to `module`, which is loaded under that name, as libkmod does: in the order in
+/// which the lines stand, whichever of the two names they have.
 void add_alias_options(ModprobeConfig& config, const std::string& alias, const std::string& module);
 
 /// The command for module `name`, nullptr for none: the first whose pattern fits, as libkmod has it.

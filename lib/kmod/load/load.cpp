@@ -100,6 +100,9 @@ private:
             }
             same_.emplace(name, same_by(verdict));
         }
+        for (const auto& name : checked_.order.names) {
+            if (!same_.contains(name)) require_live(checked_, name, main_);
+        }
     }
 
     void remove_in_tree(const std::vector<std::string>& order) {
@@ -309,6 +312,7 @@ private:
     void load_host_modules() {
         for (const auto& module : checked_.host_modules) {
             if (settled_module(machine_, module.name)) continue;
+            require_live(checked_, module.name, main_);
             try {
                 with_context([&] { return fmt::format("dependency {} of the host", module.name); },
                              [&] {

@@ -57,7 +57,8 @@ struct Report {
 
 /// Warnings of a report ("code: text") as findings.
 [[nodiscard]] Diagnostics warnings_as_findings(const std::vector<std::string>& warnings);
-/// Attaches those of `warnings` that have the severity warning and are not there yet: an error must not hide them.
+/// Attaches those of `warnings` that have the severity warning and are not there yet, with the same text or the
+/// beginning of it: an error must not hide them.
 void add_warnings(Error& error, Diagnostics warnings);
 
 /// Times of a load or unload.

@@ -112,7 +112,7 @@ void add_warnings(Error& error, Diagnostics warnings) {
     Diagnostics all = error.diagnostics();
     for (auto& warning : warnings) {
         const bool known = std::any_of(all.begin(), all.end(), [&](const Diagnostic& each) {
-            return each.code == warning.code && each.message == warning.message;
+            return each.code == warning.code && warning.message.starts_with(each.message);
         });
         if (warning.severity == Severity::warning && !known) all.push_back(std::move(warning));
     }

@@ -118,6 +118,20 @@ TEST_CASE("options beside a module name") {
     }
 }
 
+TEST_CASE("options of an alias stand among those of its module as modprobe comes by them") {
+    FakeHost host;
+    put(host.paths.etc + "/modprobe.d/a.conf", "alias nick base\noptions nick answer=1\noptions base answer=2\n");
+    put(host.paths.etc + "/modprobe.d/b.conf", "options nick more=3 more=3\n");
+    put(host.paths.proc + "/cmdline", "quiet base.more=7\n");
+    auto config = kmod::read_modprobe_config(host.paths);
+    for (int i = 0; i < 2; ++i) {  // the second time there is nothing to add
+        kmod::add_alias_options(config, "nick", "base");
+        Words texts;
+        for (const auto& option : config.options.at("base")) texts.push_back(option.text);
+        CHECK(texts == Words{"answer=1", "answer=2", "more=3", "more=3", "more=7"});
+    }
+}
+
 TEST_CASE("the host's modprobe.d and command line") {
     FakeHost host;
     put(host.paths.etc + "/modprobe.d/a.conf",

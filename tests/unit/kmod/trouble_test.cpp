@@ -341,3 +341,34 @@ TEST_CASE("a check tells what stands in the way of a load right now") {
 }
 
 }
+
+TEST_CASE("what a live module is pardoned for holds when it is not there for the load") {
+    TroubleRig rig;
+    put(rig.host.paths.etc + "/modprobe.d/a.conf", "install base /bin/false\n");
+    rig.host.make_live("base", "AAAA0000");
+    rig.host.make_live("user", "AAAA0000");
+    kmod::LoadWish wish{"user", {}, {}, {}};
+    const auto code = [](const auto& call) {
+        try {
+            call();
+        } catch (const Error& error) {
+            for (const auto& finding : error.diagnostics())
+                CHECK(finding.message.find("nothing is loaded") == std::string::npos);
+            return error.code() + " " + error.diagnostics().front().code;
+        }
+        return std::string("passed");
+    };
+    const auto check = [&] { kmod::require_passed(kmod::preflight(rig.index, wish, rig.host.paths), "user"); };
+    CHECK(code(check) == "check-failed install-command");  // a check is asked whether it could be loaded
+    wish.live_counts = true;
+    CHECK(code(check) == "passed");
+    const auto checked = kmod::preflight(rig.index, wish, rig.host.paths);
+    const auto load = [&] {
+        (void)kmod::load_modules(rig.index, checked, wish, {}, {rig.host.paths, rig.kernel, rig.clock, {}});
+    };
+    CHECK(code(load) == "passed");
+    rig.host.make_gone("user");
+    rig.host.make_gone("base");
+    CHECK(code(load) == "check-failed install-command");
+    CHECK(rig.kernel.calls.empty());
+}

@@ -93,18 +93,6 @@ milliseconds second_look(const cli::Args& args) {
     return base::parse_duration(args.get("verify-after").value_or("2s")).value_or(milliseconds(2000));
 }
 
-/// An error must not hide what was warned of before; what it says itself is not said twice.
-void keep_warnings(Error& error, const std::vector<std::string>& warnings) {
-    Diagnostics findings = kmod::warnings_as_findings(warnings);
-    std::erase_if(findings, [&](const Diagnostic& finding) {
-        const auto& known = error.diagnostics();
-        return std::any_of(known.begin(), known.end(), [&](const Diagnostic& each) {
-            return each.code == finding.code && finding.message.starts_with(each.message);
-        });
-    });
-    kmod::add_warnings(error, std::move(findings));
-}
-
 }  // namespace
 
 WorkerResult load_job(const Job& job, const cli::Args& args, cli::Context& context) {
@@ -122,7 +110,8 @@ WorkerResult load_job(const Job& job, const cli::Args& args, cli::Context& conte
     result.durations_ms["pull"] = since(clock, start);
     try {
         const milliseconds check_start = clock.monotonic();
-        const kmod::LoadWish wish = full_wish(job, modules);
+        kmod::LoadWish wish = full_wish(job, modules);
+        wish.live_counts = true;
         const kmod::Preflight checked = kmod::preflight(modules.index(), wish, job.host);
         kmod::require_passed(checked, wish.module);
         result.durations_ms["check"] = since(clock, check_start);
@@ -150,7 +139,7 @@ WorkerResult load_job(const Job& job, const cli::Args& args, cli::Context& conte
         require_first_time(job.load.first_time, result.outcome, wish.module);
     } catch (Error& error) {
         if (modules.image) name_image(error, *modules.image);
-        keep_warnings(error, result.warnings);
+        kmod::add_warnings(error, kmod::warnings_as_findings(result.warnings));
         throw;
     }
     return result;
@@ -180,7 +169,7 @@ WorkerResult check(const cli::Args& args, cli::Context& context) {
         take(result, kmod::describe(modules.index(), checked, wish, job.host));
     } catch (Error& error) {
         if (modules.image) name_image(error, *modules.image);
-        keep_warnings(error, result.warnings);
+        kmod::add_warnings(error, kmod::warnings_as_findings(result.warnings));
         throw;
     }
     return result;
