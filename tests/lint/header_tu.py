@@ -17,7 +17,7 @@ import tempfile
 
 # Where the names of namespace std are. A header may also have them from a project header that it includes.
 HOME = {
-    "algorithm": "find max min sort all_of reverse find_if lower_bound binary_search count_if",
+    "algorithm": "find max min sort all_of any_of reverse find_if lower_bound binary_search count_if",
     "any": "any",
     "array": "array",
     "atomic": "atomic",

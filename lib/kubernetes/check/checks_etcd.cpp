@@ -7,11 +7,14 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
+#include "kubernetes/check/etcd_leader.hpp"
 #include "kubernetes/check/node_checks.hpp"
 #include "kubernetes/finding/node_findings.hpp"
 
 namespace kmm::kubernetes {
 namespace {
+
+using value::Node;
 
 /// Of the quota, in hundredths, that a database may have.
 constexpr std::uint64_t k_size_percent = 80;

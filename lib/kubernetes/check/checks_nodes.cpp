@@ -12,6 +12,8 @@
 namespace kmm::kubernetes {
 namespace {
 
+using value::Node;
+
 constexpr std::int64_t k_expiry_seconds = 7 * 24 * 3600;
 constexpr std::int64_t k_mebi = 1024 * 1024;
 

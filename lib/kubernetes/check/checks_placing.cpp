@@ -11,6 +11,8 @@
 namespace kmm::kubernetes {
 namespace {
 
+using value::Node;
+
 Finding as_warning(Finding found) {
     if (found.outcome == Outcome::fail) {
         found.outcome = Outcome::warn;

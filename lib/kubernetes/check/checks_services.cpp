@@ -14,6 +14,8 @@
 namespace kmm::kubernetes {
 namespace {
 
+using value::Node;
+
 constexpr std::int64_t k_skew_seconds = 5;
 constexpr std::int64_t k_day = 24 * 3600;
 

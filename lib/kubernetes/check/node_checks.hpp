@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks of what nodes have answered.
+// Checks of what nodes have answered. Internal to this room.
 #pragma once
 
 #include <span>
-#include <string>
 
 #include "kubernetes/finding/finding.hpp"
 
@@ -14,8 +13,5 @@ namespace kmm::kubernetes {
 [[nodiscard]] std::span<const CheckRow> etcd_checks() noexcept;
 [[nodiscard]] std::span<const CheckRow> service_checks() noexcept;
 [[nodiscard]] std::span<const CheckRow> placing_checks() noexcept;
-
-/// The node whose etcd says that it leads, "" if none does.
-[[nodiscard]] std::string etcd_leader(const NodeAnswers& answers);
 
 }  // namespace kmm::kubernetes

@@ -9,6 +9,8 @@
 namespace kmm::kubernetes {
 namespace {
 
+using value::Node;
+
 struct Way {
     const char *name, *member;
 };

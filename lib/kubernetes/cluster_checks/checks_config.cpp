@@ -16,6 +16,8 @@
 namespace kmm::kubernetes {
 namespace {
 
+using value::Node;
+
 Finding kubeadm_config_parses(const CheckInput& input) {
     const auto configuration = cluster_configuration(input.inventory);
     if (!configuration.root) { return configuration.problem; }

@@ -15,6 +15,8 @@
 namespace kmm::kubernetes {
 namespace {
 
+using value::Node;
+
 /// What minors remove, in their order.
 using RemovedIn = std::vector<const MinorFacts*>;
 

@@ -14,6 +14,8 @@
 namespace kmm::kubernetes {
 namespace {
 
+using value::Node;
+
 const Condition* find_condition(const std::vector<Condition>& conditions, std::string_view type) {
     const auto found =
         std::find_if(conditions.begin(), conditions.end(), [&](const auto& each) { return each.type == type; });

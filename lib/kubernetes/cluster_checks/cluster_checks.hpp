@@ -8,7 +8,7 @@
 
 namespace kmm::kubernetes {
 
-/// Those of each file of this room.
+/// Those of each checks_*.cpp of this room.
 [[nodiscard]] std::span<const CheckRow> version_checks() noexcept;
 [[nodiscard]] std::span<const CheckRow> config_checks() noexcept;
 [[nodiscard]] std::span<const CheckRow> flag_checks() noexcept;

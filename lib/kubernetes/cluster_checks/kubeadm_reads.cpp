@@ -10,11 +10,14 @@
 #include "base/text.hpp"
 #include "kubernetes/finding/configuration.hpp"
 #include "kubernetes/finding/node_findings.hpp"
+#include "kubernetes/inventory/kubelet_config.hpp"
 #include "kubernetes/versions/path.hpp"
 #include "value/reader.hpp"
 
 namespace kmm::kubernetes {
 namespace {
+
+using value::Node;
 
 constexpr std::string_view k_proxy_group = "kubeproxy.config.k8s.io/", k_proxy_version = "v1alpha1";
 constexpr std::string_view k_server_mark = "kubeadm.kubernetes.io/kube-apiserver.advertise-address.endpoint";
@@ -23,6 +26,7 @@ constexpr std::string_view k_etcd_mark = "kubeadm.kubernetes.io/etcd.advertise-c
 constexpr std::string_view k_source_mark = "kubernetes.io/config.source";
 constexpr std::string_view k_socket_mark = "kubeadm.alpha.kubernetes.io/cri-socket";
 constexpr std::string_view k_flags_variable = "KUBELET_KUBEADM_ARGS=";
+constexpr std::string_view k_endpoint_flag = "--container-runtime-endpoint";
 
 /// What is wrong, and what to do about it.
 struct Problems {
@@ -36,7 +40,8 @@ struct Problems {
 };
 
 /// Why kubeadm ends at the document, "" if it does not.
-std::string document_problem(const value::Node& root) {
+std::string document_problem(const Node& root) {
+    if (root.is_null()) { return "expected apiVersion GROUP/VERSION and kind, found an empty document"; }
     const auto version = root.get_string({"apiVersion"});
     if (version.find('/') == std::string::npos || root.get_string({"kind"}).empty()) {
         return "expected apiVersion GROUP/VERSION and kind";
@@ -44,6 +49,41 @@ std::string document_problem(const value::Node& root) {
     if (version.starts_with(k_proxy_group) && version.substr(k_proxy_group.size()) != k_proxy_version) {
         return fmt::format("expected apiVersion {}{}, found '{}'", k_proxy_group, k_proxy_version,
                            base::escape(version));
+    }
+    return {};
+}
+
+/// The documents of `text` as kubeadm splits it: comments and blanks before a "---" are a document of their own, and a
+/// "---" with nothing before it belongs to what follows.
+std::vector<std::string> split_documents(std::string_view text) {
+    std::vector<std::string> documents;
+    std::string document;
+    while (!text.empty()) {
+        const auto line = text.substr(0, std::min(text.find('\n'), text.size() - 1) + 1);
+        text.remove_prefix(line.size());
+        const auto after = line.starts_with("---") ? base::trim(line.substr(3)) : line;
+        const bool is_separator = line.starts_with("---") && (after.empty() || after.front() == '#');
+        if (!is_separator || document.empty()) {
+            document += line;
+        } else {
+            documents.push_back(std::move(document));
+            document.clear();
+        }
+    }
+    if (!document.empty()) { documents.push_back(std::move(document)); }
+    return documents;
+}
+
+/// Why kubeadm ends at the documents of `text`, which is YAML; "" if it does not.
+std::string documents_problem(std::string_view text) {
+    std::set<std::string> kinds;
+    for (const auto& part : split_documents(text)) {
+        Diagnostics faults;
+        const auto documents = value::read_yaml(part, "document", faults);
+        const auto root = documents.empty() ? Node() : documents.front().root;
+        if (auto problem = document_problem(root); !problem.empty()) { return problem; }
+        const auto kind = root.get_string({"kind"});
+        if (!kinds.insert(kind).second) { return fmt::format("kind {} is given twice", base::escape(kind)); }
     }
     return {};
 }
@@ -64,29 +104,24 @@ void look_at_proxy_map(const CheckInput& input, Problems& problems) {
     const auto text = map->data.find("config.conf");
     if (text == map->data.end()) { return fail("it has no key config.conf"); }
     Diagnostics faults;
-    const auto documents = value::read_yaml(text->second, "kube-proxy/config.conf", faults);
+    (void)value::read_yaml(text->second, "kube-proxy/config.conf", faults);
     if (!faults.empty()) {
         return fail(faults.front().position
                         ? fmt::format("{}: {}", faults.front().position->to_string(), faults.front().message)
                         : faults.front().message);
     }
-    for (const auto& document : documents) {
-        if (document.root.is_null()) { continue; }
-        if (const auto problem = document_problem(document.root); !problem.empty()) {
-            return fail("config.conf: " + problem);
-        }
-    }
+    if (const auto problem = documents_problem(text->second); !problem.empty()) { fail("config.conf: " + problem); }
 }
 
 /// "a mapping", "the integer '30'".
-std::string found_there(const value::Node& node) {
+std::string found_there(const Node& node) {
     if (node.is_mapping() || node.is_sequence()) { return fmt::format("a {}", value::kind_name(node.kind())); }
     return fmt::format("the {} '{}'", value::kind_name(node.kind()), base::escape(node.text()));
 }
 
 /// Flags of a component: a list of names and values, or before v1beta4 a mapping. All are strings.
-void look_at_extra_args(const value::Node& extra, const std::string& place, bool is_list, Problems& problems) {
-    const auto fail = [&](const std::string& where, std::string_view expected, const value::Node& found) {
+void look_at_extra_args(const Node& extra, const std::string& place, bool is_list, Problems& problems) {
+    const auto fail = [&](const std::string& where, std::string_view expected, const Node& found) {
         problems.add(fmt::format("{}{} of kubeadm-config: expected {}, found {}", place, where, expected,
                                  found_there(found)),
                      "kubectl edit configmap -n kube-system kubeadm-config; numbers and flags are strings there, in "
@@ -206,12 +241,24 @@ void look_at_servers(const CheckInput& input, Problems& problems) {
     }
 }
 
-/// Each Pod that is labelled as etcd has to name its address.
+bool has_container(const PodObject& pod, std::string_view name) {
+    return std::any_of(pod.containers.begin(), pod.containers.end(),
+                       [&](const auto& each) { return each.name == name; });
+}
+
+/// Each Pod that is labelled as etcd has to name its address, and one has to be labelled so.
 void look_at_etcd(const CheckInput& input, Problems& problems) {
     const auto configuration = cluster_configuration(input.inventory);
     const auto* external = configuration.root ? configuration.root->find_path({"etcd", "external"}) : nullptr;
     if (external != nullptr && !external->is_null()) { return; }
     const auto pods = marked_pods(input.inventory, "etcd");
+    for (const auto& pod : input.inventory.pods) {
+        const bool is_etcd = pod.meta.ns == "kube-system" && is_from_kubelet(pod) && has_container(pod, "etcd");
+        if (!pods.empty() || !is_etcd) { continue; }
+        problems.add(fmt::format("Pod {} lacks the labels component=etcd and tier=control-plane",
+                                 base::escape(pod.meta.full_name())),
+                     k_marks_fix);
+    }
     const auto is_marked = [](const auto* pod) { return find_label(pod->meta.annotations, k_etcd_mark) != nullptr; };
     const bool are_any_marked = std::any_of(pods.begin(), pods.end(), is_marked);
     for (const auto* pod : pods) {
@@ -257,6 +304,27 @@ std::string joined_flag(const std::vector<std::string>& words) {
     return {};
 }
 
+/// Whether kubeadm finds the runtime's socket among the flags. It takes the next word for the value of any flag without
+/// "=", also if that is a flag.
+bool finds_endpoint(const std::vector<std::string>& words) {
+    for (std::size_t i = 0; i < words.size(); ++i) {
+        const bool is_joined = words[i].find('=') == std::string::npos;
+        if (is_joined && i + 1 == words.size()) { return false; }
+        const auto word = is_joined ? words[i] + "=" + words[i + 1] : words[i];
+        if (word.starts_with(k_endpoint_flag) && word.find('=') == k_endpoint_flag.size() &&
+            word.size() > k_endpoint_flag.size() + 1) {
+            return true;
+        }
+        if (is_joined) { ++i; }
+    }
+    return false;
+}
+
+/// Whether that kubeadm writes instance-config.yaml on a node that lacks it.
+bool makes_instance_config(const CheckInput& input, const Version& kubeadm) {
+    return keeps_instance_config(input, kubeadm) && !skips_phase(input, "kubelet-config");
+}
+
 /// Why kubeadm of a version on the way ends at the files with the kubelet's flags, "" if it does not.
 std::string flags_problem(const CheckInput& input, const Node& facts) {
     const auto* file = facts.find_path({"kubelet", "kubeadmFlags"});
@@ -268,8 +336,7 @@ std::string flags_problem(const CheckInput& input, const Node& facts) {
                                     [&](const auto& word) { return word.starts_with(flag); });
     };
     for (const auto& kubeadm : versions_on_way(input)) {
-        const bool makes_instance =
-            !*has_instance && keeps_instance_config(input, kubeadm) && !skips_phase(input, "kubelet-config");
+        const bool makes_instance = !*has_instance && makes_instance_config(input, kubeadm);
         // The only one that takes --pod-infra-container-image from there.
         const bool trims = kubeadm.line() == MinorVersion{1, 35} && !skips_phase(input, "post-upgrade");
         if (!makes_instance && !trims) { continue; }
@@ -283,7 +350,7 @@ std::string flags_problem(const CheckInput& input, const Node& facts) {
             return fmt::format("kubeadm-flags.env has no flag, which kubeadm {} refuses (kubeadm#3279)",
                                kubeadm.text());
         }
-        const bool rewrites = (makes_instance && lists("--container-runtime-endpoint")) ||
+        const bool rewrites = (makes_instance && finds_endpoint(*words)) ||
                               (trims && lists("--pod-infra-container-image"));
         if (const auto joined = rewrites ? joined_flag(*words) : std::string(); !joined.empty()) {
             return fmt::format("kubeadm-flags.env: {} has no value, and kubeadm {} writes it again joined with what "
@@ -301,24 +368,72 @@ bool has_socket_mark(const Inventory& inventory, const std::string& name) {
     });
 }
 
-/// kubeadm takes the socket from the Node, else from instance-config.yaml. Where no node has either, none was made by
-/// kubeadm.
+/// Whether that kubeadm looks for the socket in instance-config.yaml.
+bool reads_instance_config(const CheckInput& input, const Version& kubeadm) {
+    return kubeadm.line() >= MinorVersion{1, 34} || keeps_instance_config(input, kubeadm);
+}
+
+/// kubeadm takes the socket from the Node or from instance-config.yaml, from v1.35 on else one that it finds. Where no
+/// node has either, none was made by kubeadm.
 void look_at_sockets(const CheckInput& input, Problems& problems) {
     if (input.nodes == nullptr || !input.target) { return; }
-    bool is_any_told = false;
-    std::vector<std::string> silent;
+    const auto has_instance = [](const NodeAnswer& answer) {
+        return answer.facts.is_null() ? std::nullopt : flag_of(answer.facts, {"kubelet", "instanceConfig"});
+    };
+    const bool is_any_named = std::any_of(input.nodes->begin(), input.nodes->end(), [&](const auto& each) {
+        return has_socket_mark(input.inventory, each.first) || has_instance(each.second) == true;
+    });
+    if (!is_any_named) { return; }
+    const auto versions = versions_on_way(input);
     for (const auto& [name, answer] : *input.nodes) {
-        const auto has_instance =
-            answer.facts.is_null() ? std::nullopt : flag_of(answer.facts, {"kubelet", "instanceConfig"});
-        const bool is_told = has_socket_mark(input.inventory, name) || has_instance == true;
-        is_any_told = is_any_told || is_told;
-        if (!is_told && has_instance == false) { silent.push_back(base::escape(name)); }
+        const auto has_file = has_instance(answer);
+        if (!has_file || has_socket_mark(input.inventory, name)) { continue; }
+        const auto kubeadm = std::find_if(versions.begin(), versions.end(), [&](const auto& version) {
+            return version.line() < MinorVersion{1, 35} && !(*has_file && reads_instance_config(input, version));
+        });
+        if (kubeadm == versions.end()) { continue; }
+        const bool reads_file = reads_instance_config(input, *kubeadm);
+        problems.add(fmt::format("node {}: kubeadm {} finds no CRI socket: {}annotation {} of the Node{}",
+                                 base::escape(name), kubeadm->text(), reads_file ? "neither " : "no ", k_socket_mark,
+                                 reads_file ? " nor /var/lib/kubelet/instance-config.yaml" : ""),
+                     fmt::format("kubectl annotate node NODE {}=unix:///run/containerd/containerd.sock",
+                                 k_socket_mark));
     }
-    if (!is_any_told || silent.empty()) { return; }
-    problems.add(fmt::format("neither annotation {} of the Node nor /var/lib/kubelet/instance-config.yaml tells "
-                             "kubeadm the socket of the container runtime: {}",
-                             k_socket_mark, name_some(silent)),
-                 fmt::format("kubectl annotate node NODE {}=unix:///run/containerd/containerd.sock", k_socket_mark));
+}
+
+/// The one that a kubelet takes where its configuration names none.
+bool is_default_socket(std::string_view socket) {
+    if (socket.starts_with("unix://")) { socket.remove_prefix(7); }
+    if (socket.starts_with("/var/run/")) { socket.remove_prefix(4); }
+    return socket.empty() || socket == "/run/containerd/containerd.sock";
+}
+
+/// The socket that only the file of the kubelet's configuration names, which kubeadm writes; "" if there is no such.
+std::string socket_of_file(const Node& facts) {
+    const auto* arguments = facts.find_path({"kubelet", "arguments"});
+    const auto flag = kubelet_flag(texts_of(facts, {"kubelet", "arguments"}), k_endpoint_flag);
+    if (arguments == nullptr || !arguments->is_sequence() || !flag.empty()) { return {}; }
+    const auto is_kept =
+        !text_of(coming_kubelet_configuration(facts, Node::mapping()), {"containerRuntimeEndpoint"}).empty();
+    auto socket = text_of(kubelet_configuration_of(facts), {"containerRuntimeEndpoint"});
+    return is_kept || is_default_socket(socket) ? std::string() : socket;
+}
+
+/// kubeadm writes instance-config.yaml with the socket among the flags, or with none, over what the kubelet has.
+void look_at_endpoint(const CheckInput& input, const std::string& name, const Node& facts, Problems& problems) {
+    const auto socket = socket_of_file(facts);
+    const auto words = words_of_flags(text_of(facts, {"kubelet", "kubeadmFlags"}));
+    const auto has_instance = flag_of(facts, {"kubelet", "instanceConfig"});
+    if (socket.empty() || !words || finds_endpoint(*words)) { return; }
+    if (!kubelet_flag(*words, k_endpoint_flag).empty()) { return; }  // which the kubelet keeps
+    for (const auto& kubeadm : versions_on_way(input)) {
+        if (has_instance != false || !makes_instance_config(input, kubeadm)) { continue; }
+        problems.add(fmt::format("{}: kubeadm-flags.env has no {}: kubeadm {} removes {} from the kubelet's "
+                                 "configuration, and the kubelet then takes containerd's socket",
+                                 base::escape(name), k_endpoint_flag, kubeadm.text(), base::escape(socket)),
+                     fmt::format("add {}=SOCKET to kubeadm-flags.env on the node", k_endpoint_flag));
+        return;
+    }
 }
 
 void look_at_flags(const CheckInput& input, Problems& problems) {
@@ -329,6 +444,8 @@ void look_at_flags(const CheckInput& input, Problems& problems) {
             problems.add(fmt::format("{}: {}", base::escape(name), problem),
                          "write the file on the node as KUBELET_KUBEADM_ARGS=\"--name=value ...\", with "
                          "--container-runtime-endpoint among its flags");
+        } else {
+            look_at_endpoint(input, name, answer.facts, problems);
         }
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What checks of nodes share: members of the facts that a node has answered with.
+// What checks share: members of the facts that nodes have answered with, times, findings node by node.
 #pragma once
 
 #include <algorithm>
@@ -17,21 +17,20 @@
 
 namespace kmm::kubernetes {
 
-using value::Node;
-
 /// The text there, "" if it is none.
-[[nodiscard]] inline std::string text_of(const Node& facts, std::initializer_list<std::string_view> path) {
+[[nodiscard]] inline std::string text_of(const value::Node& facts, std::initializer_list<std::string_view> path) {
     const auto* found = facts.find_path(path);
     return found == nullptr || !found->is_string() ? std::string() : found->text();
 }
 
-[[nodiscard]] inline std::optional<bool> flag_of(const Node& facts, std::initializer_list<std::string_view> path) {
+[[nodiscard]] inline std::optional<bool> flag_of(const value::Node& facts,
+                                                 std::initializer_list<std::string_view> path) {
     const auto* found = facts.find_path(path);
     return found == nullptr ? std::nullopt : found->as_bool();
 }
 
 /// Why a node could not read that field of its facts, "" if it does not say.
-[[nodiscard]] inline std::string unread_reason(const Node& facts, std::string_view field) {
+[[nodiscard]] inline std::string unread_reason(const value::Node& facts, std::string_view field) {
     if (const auto* list = facts.find("unread")) {
         for (const auto& item : list->items()) {
             if (item.get_string({"field"}) == field) { return base::escape(item.get_string({"reason"})); }
@@ -41,14 +40,14 @@ using value::Node;
 }
 
 /// unread_reason, or that it is not known.
-[[nodiscard]] inline std::string unread(const Node& facts, std::string_view field) {
+[[nodiscard]] inline std::string unread(const value::Node& facts, std::string_view field) {
     auto reason = unread_reason(facts, field);
     return reason.empty() ? "unknown" : reason;
 }
 
 /// The time by the clock of the node that has answered with `facts`: that of certificates there and of its processes.
 /// `now` where it says nothing.
-[[nodiscard]] inline std::int64_t time_on(const Node& facts, std::int64_t now) {
+[[nodiscard]] inline std::int64_t time_on(const value::Node& facts, std::int64_t now) {
     return base::parse_rfc3339(text_of(facts, {"time"})).value_or(now);
 }
 
@@ -128,8 +127,8 @@ template <typename Problem>
     return std::find(all.begin(), all.end(), name) != all.end();
 }
 
-/// The strings of a list there.
-[[nodiscard]] inline std::vector<std::string> texts_of(const Node& facts,
+/// The strings of a list there, escaped for people.
+[[nodiscard]] inline std::vector<std::string> texts_of(const value::Node& facts,
                                                        std::initializer_list<std::string_view> path) {
     std::vector<std::string> texts;
     if (const auto* list = facts.find_path(path)) {

@@ -17,6 +17,8 @@
 namespace kmm::kubernetes {
 namespace {
 
+using value::Node;
+
 constexpr std::string_view k_system = "kube-system";
 constexpr const char* k_document_hint = "give documents as kubectl get -o json or -o yaml prints them";
 

@@ -15,6 +15,8 @@
 namespace kmm::kubernetes {
 namespace {
 
+using value::Node;
+
 constexpr std::string_view k_last_applied = "kubectl.kubernetes.io/last-applied-configuration";
 /// Of the text of a release: etcd takes 1.5 MiB of what it packs to.
 constexpr std::size_t k_release_max = 64U << 20U;

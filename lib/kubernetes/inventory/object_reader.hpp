@@ -15,8 +15,6 @@
 
 namespace kmm::kubernetes {
 
-using value::Node;
-
 /// Members in the form that they must have, and a fault for any other.
 class ObjectReader {
 public:
@@ -35,8 +33,8 @@ public:
     }
 
     /// The member, nullptr if it is absent, null or of another kind, which is a fault.
-    const Node* member(const Node* in, std::string_view key, value::Kind kind) {
-        const Node* found = in == nullptr ? nullptr : in->find(key);
+    const value::Node* member(const value::Node* in, std::string_view key, value::Kind kind) {
+        const value::Node* found = in == nullptr ? nullptr : in->find(key);
         if (found == nullptr || found->is_null() || found->kind() == kind) {
             return found != nullptr && found->is_null() ? nullptr : found;
         }
@@ -45,30 +43,32 @@ public:
         return nullptr;
     }
 
-    const Node* mapping(const Node* in, std::string_view key) { return member(in, key, value::Kind::mapping); }
+    const value::Node* mapping(const value::Node* in, std::string_view key) {
+        return member(in, key, value::Kind::mapping);
+    }
 
-    const std::vector<Node>& list(const Node* in, std::string_view key) {
-        static const std::vector<Node> none;
-        const Node* found = member(in, key, value::Kind::sequence);
+    const std::vector<value::Node>& list(const value::Node* in, std::string_view key) {
+        static const std::vector<value::Node> none;
+        const value::Node* found = member(in, key, value::Kind::sequence);
         return found == nullptr ? none : found->items();
     }
 
-    std::string text(const Node* in, std::string_view key) {
-        const Node* found = member(in, key, value::Kind::string);
+    std::string text(const value::Node* in, std::string_view key) {
+        const value::Node* found = member(in, key, value::Kind::string);
         return found == nullptr ? std::string() : found->text();
     }
 
-    bool flag(const Node* in, std::string_view key, bool absent = false) {
-        const Node* found = member(in, key, value::Kind::boolean);
+    bool flag(const value::Node* in, std::string_view key, bool absent = false) {
+        const value::Node* found = member(in, key, value::Kind::boolean);
         return found == nullptr ? absent : found->as_bool().value_or(absent);
     }
 
-    std::optional<std::int64_t> number(const Node* in, std::string_view key) {
-        const Node* found = member(in, key, value::Kind::integer);
+    std::optional<std::int64_t> number(const value::Node* in, std::string_view key) {
+        const value::Node* found = member(in, key, value::Kind::integer);
         return found == nullptr ? std::nullopt : found->as_int();
     }
 
-    std::vector<std::string> texts(const Node* in, std::string_view key) {
+    std::vector<std::string> texts(const value::Node* in, std::string_view key) {
         std::vector<std::string> result;
         for (const auto& item : list(in, key)) {
             if (item.is_string()) { result.push_back(item.text());
@@ -80,9 +80,9 @@ public:
         return result;
     }
 
-    Labels labels(const Node* in, std::string_view key) {
+    Labels labels(const value::Node* in, std::string_view key) {
         Labels result;
-        const Node* found = mapping(in, key);
+        const value::Node* found = mapping(in, key);
         if (found == nullptr) { return result; }
         for (const auto& each : found->members()) {
             if (each.value.is_string()) { result.emplace_back(each.key, each.value.text());
@@ -103,10 +103,10 @@ private:
 };
 
 /// Takes a revision of Helm, with what its manifest names of such APIs if Helm may read that manifest again.
-void take_release(const Node& object, const ObjectMeta& meta, bool is_secret, Inventory& taken);
+void take_release(const value::Node& object, const ObjectMeta& meta, bool is_secret, Inventory& taken);
 /// Whether kubeadm takes a Deployment with these labels for the DNS of the cluster.
 [[nodiscard]] bool has_label_of_dns(const Labels& labels) noexcept;
 /// A Deployment of kube-system that may be the DNS.
-[[nodiscard]] CoreDnsObject core_dns_of(ObjectReader& reader, const Node& object, ObjectMeta meta);
+[[nodiscard]] CoreDnsObject core_dns_of(ObjectReader& reader, const value::Node& object, ObjectMeta meta);
 
 }  // namespace kmm::kubernetes

@@ -32,7 +32,7 @@ struct Removals {
     bool complete = false;  ///< nothing else was removed; otherwise the lists may lack something
     std::vector<std::string> apiserver_flags, controller_manager_flags, scheduler_flags, kubelet_flags;
     std::vector<std::string> admission_plugins, feature_gates;
-    std::vector<std::string> locked_gates;  ///< "NAME=true": any other setting is refused from here on
+    std::vector<std::string> locked_gates;  ///< "NAME=BOOL": any other setting is refused from here on
 };
 
 /// What is wrong with some patches of a minor.

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "kubernetes/check/checks.hpp"
-#include "kubernetes/check/node_checks.hpp"
+#include "kubernetes/check/etcd_leader.hpp"
 #include "unit/kubernetes/make_inventory.hpp"
 #include "value/reader.hpp"
 

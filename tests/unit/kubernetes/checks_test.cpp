@@ -6,6 +6,7 @@
 #include <string>
 
 #include "kubernetes/check/checks.hpp"
+#include "kubernetes/check/node_checks.hpp"
 #include "kubernetes/cluster_checks/cluster_checks.hpp"
 #include "kubernetes/finding/check_list.hpp"
 #include "kubernetes/finding/configuration.hpp"
@@ -147,6 +148,33 @@ TEST_CASE("ids are unique, and every check that objects can tell has a function"
     std::size_t computed = 0;
     for (const auto& info : check_list()) { computed += info.needs.empty() ? 1U : 0U; }
     CHECK(functions == computed);
+}
+
+TEST_CASE("a gate that is locked may be set to what it is locked to, true or false") {
+    const auto found = [](const std::string& gate, const char* target) {
+        const auto inventory = inventory_of(
+            control_plane("cp1", "v1.31.9") +
+            "---\n{kind: ConfigMap, apiVersion: v1, metadata: {name: kubeadm-config, namespace: kube-system}, data: "
+            "{ClusterConfiguration: \"apiVersion: kubeadm.k8s.io/v1beta4\\nkind: ClusterConfiguration\\napiServer: "
+            "{extraArgs: [{name: feature-gates, value: '" + gate + "'}]}\\n\"}}\n");
+        const auto seen = observe(inventory);
+        const CheckInput input{inventory, seen, builtin_catalogue(), Version::parse(target), nullptr};
+        const std::string_view only[] = {"removed-flags"};
+        const auto result = run_checks(input, {}, only).front();
+        return result.outcome == Outcome::fail ? result.detail : "";
+    };
+    const std::string place = "apiServer.extraArgs of kubeadm-config: feature gate ";
+    struct Row { const char* gate; bool locked; const char* minor; const char* target; };
+    for (const auto& row : {Row{"AllowServiceLBStatusOnNonLB", false, "v1.32", "v1.34.4"},
+                            Row{"WatchFromStorageWithoutResourceVersion", false, "v1.33", "v1.35.4"},
+                            Row{"AllowOverwriteTerminationGracePeriodSeconds", false, "v1.35", "v1.35.4"},
+                            Row{"MemoryManager", true, "v1.32", "v1.35.4"}}) {
+        CAPTURE(row.gate);
+        const std::string gate = row.gate, fine = row.locked ? "true" : "false", bad = row.locked ? "false" : "true";
+        CHECK(found(gate + "=" + fine, row.target).empty());
+        CHECK(found(gate + "=" + bad, row.target) ==
+              place + gate + "=" + bad + " (locked to " + fine + " from " + row.minor + " on)");
+    }
 }
 
 TEST_CASE("who is no administrator needs the rights of an upgrade") {

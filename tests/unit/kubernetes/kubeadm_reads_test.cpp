@@ -98,6 +98,20 @@ TEST_CASE("kubeadm reads ConfigMap kube-proxy wherever there is one") {
     CHECK(with("config.conf: \"apiVersion: kubeproxy.config.k8s.io/v1alpha2\\nkind: KubeProxyConfiguration\\n\"") ==
           "ConfigMap kube-system/kube-proxy: config.conf: expected apiVersion kubeproxy.config.k8s.io/v1alpha1, found "
           "'kubeproxy.config.k8s.io/v1alpha2'");
+    const std::string proxy = "apiVersion: kubeproxy.config.k8s.io/v1alpha1\\nkind: KubeProxyConfiguration\\n";
+    const auto documents = [&](const std::string& text) { return with("config.conf: \"" + text + "\""); };
+    const std::string empty = "ConfigMap kube-system/kube-proxy: config.conf: expected apiVersion GROUP/VERSION and "
+                              "kind, found an empty document";
+    CHECK(documents("---\\n" + proxy + "--- # end\\n").empty());
+    CHECK(documents("---\\n# c\\n" + proxy).empty());
+    CHECK(documents("# c\\n" + proxy).empty());
+    CHECK(documents(proxy + "---\\n---\\napiVersion: a/v1\\nkind: B\\n").empty());
+    for (const auto& bad : {"# c\\n---\\n" + proxy, proxy + "---\\n# c\\n", "---\\n---\\n" + proxy,
+                            std::string("# c\\n"), std::string("---")}) {
+        CHECK_MESSAGE(documents(bad) == empty, bad);
+    }
+    CHECK(documents(proxy + "---\\n" + proxy) ==
+          "ConfigMap kube-system/kube-proxy: config.conf: kind KubeProxyConfiguration is given twice");
     CHECK(with("config.conf: 'a: ['").find("kube-proxy/config.conf:1:") != std::string::npos);
     CHECK(reads(cluster(k_server) + config_map("kube-proxy", "")).fix ==
           "kubectl delete configmap -n kube-system kube-proxy: nothing uses it");
@@ -149,6 +163,12 @@ TEST_CASE("kubeadm takes the address of each member of etcd from its Pod") {
           "Pod kube-system/etcd-a is labelled as etcd and has no annotation "
           "kubeadm.kubernetes.io/etcd.advertise-client-urls");
     CHECK_FALSE(fault(cluster(k_server + etcd + static_pod("etcd", "etcd-defrag-x", "a", ""))).empty());
+    CHECK(fault(cluster(k_server + static_pod("etcd", "etcd-a", "a", k_urls, "app: etcd"))) ==
+          "Pod kube-system/etcd-a lacks the labels component=etcd and tier=control-plane");
+    CHECK(fault(node_text("a") + k_server + other_pods("a") +
+                static_pod("etcd", "etcd-a", "a", k_urls, "app: etcd") +
+                kubeadm_config("etcd:\\n  external: {endpoints: [x]}\\n"))
+              .empty());
     CHECK(fault(node_text("a") + k_server + other_pods("a") + static_pod("etcd", "etcd-a", "a", "") +
                 kubeadm_config("etcd:\\n  external: {endpoints: [x]}\\n"))
               .empty());
@@ -172,17 +192,49 @@ TEST_CASE("kubeadm reads and writes the files with the kubelet's flags") {
     CHECK(fault_of_files(empty, true, "v1.35.0") ==
           "a: kubeadm-flags.env has no flag, which kubeadm v1.35.0 refuses (kubeadm#3279)");
     const std::string bare =
-        "'KUBELET_KUBEADM_ARGS=\"--fail-swap-on --container-runtime-endpoint=unix:///run/c.sock\"'";
+        "'KUBELET_KUBEADM_ARGS=\"--fail-swap-on --v=2 --container-runtime-endpoint=unix:///run/c.sock\"'";
     CHECK(fault_of_files(bare, true).empty());
     CHECK(fault_of_files(bare, false) == "a: kubeadm-flags.env: --fail-swap-on has no value, and kubeadm v1.35.4 "
                                          "writes it again joined with what follows");
+    // kubeadm takes the endpoint for the value of the flag before it, and leaves the file alone.
+    CHECK(fault_of_files("'KUBELET_KUBEADM_ARGS=\"--fail-swap-on --container-runtime-endpoint=unix:///run/c.sock\"'",
+                         false)
+              .empty());
     // A flag and its value may be two words.
     CHECK(fault_of_files("'KUBELET_KUBEADM_ARGS=\"--v 2 --container-runtime-endpoint=unix:///run/c.sock\"'", false)
               .empty());
 }
 
+TEST_CASE("an endpoint that only the kubelet's configuration names is lost with instance-config.yaml") {
+    const auto with = [](const std::string& flags, const std::string& more, const std::string& arguments = "[--v=2]") {
+        return fault_of_files("'KUBELET_KUBEADM_ARGS=\"" + flags + "\"', arguments: " + arguments + ", " + more, false,
+                              "v1.34.5");
+    };
+    const std::string crio = "config: {containerRuntimeEndpoint: 'unix:///var/run/crio/crio.sock'}";
+    const std::string lost = "a: kubeadm-flags.env has no --container-runtime-endpoint: kubeadm v1.34.5 removes "
+                             "unix:///var/run/crio/crio.sock from the kubelet's configuration, and the kubelet then "
+                             "takes containerd's socket";
+    CHECK(with("--v=2", crio) == lost);
+    CHECK(with("--fail-swap-on --v=2", crio) == lost);
+    CHECK(with("--v=2", "config: {containerRuntimeEndpoint: 'unix:///var/run/containerd/containerd.sock'}").empty());
+    CHECK(with("--v=2", "config: {maxPods: 5}").empty());
+    CHECK(with("--container-runtime-endpoint=unix:///run/crio/crio.sock", crio).empty());
+    CHECK(with("--container-runtime-endpoint unix:///run/crio/crio.sock", crio).empty());
+    // The kubelet keeps the flag, though kubeadm takes it for the value of the one before it.
+    CHECK(with("--fail-swap-on --container-runtime-endpoint=unix:///run/crio/crio.sock", crio).empty());
+    CHECK(with("--v=2", crio, "[--container-runtime-endpoint=unix:///run/crio/crio.sock]").empty());
+    // Files of --config-dir stand over what kubeadm writes, and kubeadm writes no other file.
+    CHECK(with("--v=2", crio + ", dropIns: [{file: a.conf, config: {containerRuntimeEndpoint: 'unix:///x'}}]").empty());
+    CHECK(with("--v=2", crio, "[--config=/etc/kubelet.yaml]").empty());
+    CHECK(fault_of_files("'KUBELET_KUBEADM_ARGS=\"--v=2\"', arguments: [], " + crio, true, "v1.34.5").empty());
+    CHECK(fault_of_files("'KUBELET_KUBEADM_ARGS=\"--v=2\"', arguments: [], " + crio, false, "v1.34.5",
+                         "kubelet-config")
+              .empty());
+}
+
 TEST_CASE("kubeadm takes the socket of the runtime from the Node or from a file there") {
-    const auto found = [](const std::string& annotations, bool a_has_file, bool b_has_file) {
+    const auto found = [](const std::string& annotations, bool a_has_file, bool b_has_file,
+                          const char* target = "v1.34.5", const std::string& gates = "") {
         const auto facts = [](bool has_file) {
             Diagnostics faults;
             auto documents = value::read_yaml(std::string("kubelet: {kubeadmFlags: 'KUBELET_KUBEADM_ARGS=\"--v=2\"', "
@@ -193,15 +245,28 @@ TEST_CASE("kubeadm takes the socket of the runtime from the Node or from a file 
         NodeAnswers nodes{{"a", facts(a_has_file)}, {"b", facts(b_has_file)}};
         const auto worker_b = "---\n{kind: Node, apiVersion: v1, metadata: {name: b, annotations: {" + annotations +
                               "}}, status: {nodeInfo: {kubeletVersion: v1.34.4}}}\n";
-        const auto result = reads(cluster(k_server) + worker_b, &nodes);
+        const auto result =
+            reads(node_text("a") + k_server + other_pods("a") + kubeadm_config(gates) + worker_b, &nodes, target);
         return result.outcome == Outcome::fail ? result.detail : "";
     };
     const std::string mark = "kubeadm.alpha.kubernetes.io/cri-socket: 'unix:///run/crio/crio.sock'";
     CHECK(found("", true, true).empty());
     CHECK(found(mark, true, false).empty());
     CHECK(found("", false, false).empty());  // as where nothing was made by kubeadm
-    CHECK(found("", true, false).ends_with("tells kubeadm the socket of the container runtime: b"));
-    CHECK(found(mark, false, false).ends_with("tells kubeadm the socket of the container runtime: a"));
+    const auto silent = [](const std::string& node) {
+        return "node " + node + ": kubeadm v1.34.5 finds no CRI socket: neither annotation "
+               "kubeadm.alpha.kubernetes.io/cri-socket of the Node nor /var/lib/kubelet/instance-config.yaml";
+    };
+    CHECK(found("", true, false) == silent("b"));
+    CHECK(found(mark, false, false) == silent("a"));
+    // From v1.35 on kubeadm detects it.
+    CHECK(found("", true, false, "v1.35.4").empty());
+    // Before v1.34 the file counts with the gate on, from then on always.
+    CHECK(found(mark, true, true, "v1.33.5") ==
+          "node a: kubeadm v1.33.5 finds no CRI socket: no annotation kubeadm.alpha.kubernetes.io/cri-socket of the "
+          "Node");
+    CHECK(found(mark, true, true, "v1.33.5", "featureGates: {NodeLocalCRISocket: true}\\n").empty());
+    CHECK(found("", true, true, "v1.34.5", "featureGates: {NodeLocalCRISocket: false}\\n").empty());
 }
 
 TEST_CASE("a phase that is left out takes nothing from a kubelet's configuration") {

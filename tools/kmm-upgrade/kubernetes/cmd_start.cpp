@@ -14,7 +14,7 @@
 #include "kmm-upgrade/session/walk_options.hpp"
 #include "kmm-upgrade/verbs.hpp"
 #include "kubernetes/check/checks.hpp"
-#include "kubernetes/check/node_checks.hpp"
+#include "kubernetes/check/etcd_leader.hpp"
 #include "kubernetes/finding/configuration.hpp"
 #include "upgrade/drive_kubernetes/hooks.hpp"
 #include "upgrade/drive_kubernetes/networking.hpp"

@@ -19,7 +19,7 @@
 #include "kmm-upgrade/session/newcomers.hpp"
 #include "kmm-upgrade/session/walk_options.hpp"
 #include "kubernetes/check/checks.hpp"
-#include "kubernetes/check/node_checks.hpp"
+#include "kubernetes/check/etcd_leader.hpp"
 #include "kubernetes/finding/configuration.hpp"
 #include "kubernetes/versions/catalogue.hpp"
 #include "sys/random.hpp"
