@@ -28,7 +28,7 @@ UNFINISHED = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X)\b")
 THREAD = re.compile(r"std::j?thread\(|\bthread_\(\[|\bthreads\.emplace")
 ERRNO_ARGUMENT = re.compile(r"(?:\(\s*errno\s*,|,\s*errno\s*[,)]|\bfrom_errno\(\s*errno\b)")
 # Rooms that carry any procedure, and words of one of them; the names of our commands and namespaces are not such words.
-NEUTRAL = ("lib/upgrade/engine/", "lib/upgrade/drive/", "lib/upgrade/hands/")
+NEUTRAL = ("lib/upgrade/engine/", "lib/upgrade/drive/", "lib/upgrade/actor_parts/")
 FOREIGN = re.compile(
     r"modules?\b|(?<![.\"/-])\bkmm\b(?!::|-upgrade|-worker|tools)|labels?\b|firmware|unload|insmod|modprobe|kubeadm|recipe|chart",
     re.I,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The hands of a procedure: what its steps do. When they are called, and what is recorded of them, is the business of
+// What the steps of a procedure do. When they are called, and what is recorded of them, is the business of
 // StepRunner and Driver.
 #pragma once
 

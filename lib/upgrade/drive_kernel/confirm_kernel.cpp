@@ -8,9 +8,9 @@
 
 #include "base/text.hpp"
 #include "plan/kmm/find_named.hpp"
+#include "upgrade/actor_parts/readiness.hpp"
 #include "upgrade/drive/pool.hpp"
 #include "upgrade/drive_kernel/kernel_actor.hpp"
-#include "upgrade/hands/readiness.hpp"
 
 namespace kmm::drive {
 

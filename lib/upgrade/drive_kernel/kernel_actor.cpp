@@ -9,9 +9,9 @@
 
 #include "base/text.hpp"
 #include "plan/kmm/find_named.hpp"
+#include "upgrade/actor_parts/objects.hpp"
+#include "upgrade/actor_parts/user_check.hpp"
 #include "upgrade/drive_kernel/control_planes.hpp"
-#include "upgrade/hands/objects.hpp"
-#include "upgrade/hands/user_check.hpp"
 #include "upgrade/prepare_module/look.hpp"
 
 namespace kmm::drive {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The hands of the kernel procedure: check, cordon, drain, install, reboot, load, validate, uncordon, rollback.
+// The steps of the kernel procedure: check, cordon, drain, install, reboot, load, validate, uncordon, rollback.
 #pragma once
 
 #include <functional>
@@ -10,14 +10,14 @@
 #include <vector>
 
 #include "cluster/seam/workloads.hpp"
+#include "upgrade/actor_parts/emptier.hpp"
+#include "upgrade/actor_parts/node_drivers.hpp"
+#include "upgrade/actor_parts/pool_pauses.hpp"
 #include "upgrade/drive/actor.hpp"
 #include "upgrade/drive/recorder.hpp"
 #include "upgrade/drive/step_runner.hpp"
 #include "upgrade/drive_kernel/drivers.hpp"
 #include "upgrade/drive_kernel/reboot.hpp"
-#include "upgrade/hands/emptier.hpp"
-#include "upgrade/hands/node_drivers.hpp"
-#include "upgrade/hands/pool_pauses.hpp"
 #include "upgrade/kernel/subject.hpp"
 
 namespace kmm::drive {

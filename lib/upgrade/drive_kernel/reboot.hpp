@@ -5,8 +5,8 @@
 #include <optional>
 #include <string>
 
+#include "upgrade/actor_parts/worker_steps.hpp"
 #include "upgrade/drive/recorder.hpp"
-#include "upgrade/hands/worker_steps.hpp"
 
 namespace kmm::drive {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "kubernetes/versions/version.hpp"
-#include "upgrade/hands/worker_steps.hpp"
+#include "upgrade/actor_parts/worker_steps.hpp"
 
 namespace kmm::drive {
 

@@ -7,9 +7,9 @@
 
 #include "base/text.hpp"
 #include "kubernetes/versions/observe.hpp"
+#include "upgrade/actor_parts/readiness.hpp"
 #include "upgrade/drive_kubernetes/kubernetes_actor.hpp"
 #include "upgrade/drive_kubernetes/node_proof.hpp"
-#include "upgrade/hands/readiness.hpp"
 
 namespace kmm::drive {
 

@@ -12,9 +12,9 @@
 #include "base/text.hpp"
 #include "sys/process.hpp"
 #include "sys/trust.hpp"
+#include "upgrade/actor_parts/program_end.hpp"
 #include "upgrade/drive/step_runner.hpp"
 #include "upgrade/drive_kubernetes/programs.hpp"
-#include "upgrade/hands/program_end.hpp"
 #include "upgrade/kubernetes/subject.hpp"
 
 namespace kmm::drive {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The hands of the Kubernetes procedures: prepare, control plane, networking, cordon, drain, kubelet, validate,
+// The steps of the Kubernetes procedures: prepare, control plane, networking, cordon, drain, kubelet, validate,
 // uncordon, rollback.
 #pragma once
 
@@ -14,6 +14,7 @@
 
 #include "cluster/seam/workloads.hpp"
 #include "kubernetes/versions/observe.hpp"
+#include "upgrade/actor_parts/emptier.hpp"
 #include "upgrade/drive/actor.hpp"
 #include "upgrade/drive/recorder.hpp"
 #include "upgrade/drive/step_runner.hpp"
@@ -21,7 +22,6 @@
 #include "upgrade/drive_kubernetes/cluster_view.hpp"
 #include "upgrade/drive_kubernetes/networking.hpp"
 #include "upgrade/drive_kubernetes/prune_node.hpp"
-#include "upgrade/hands/emptier.hpp"
 #include "upgrade/kubernetes/subject.hpp"
 
 namespace kmm::drive {

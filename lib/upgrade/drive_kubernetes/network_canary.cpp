@@ -11,8 +11,8 @@
 
 #include "base/text.hpp"
 #include "cluster/seam/object_facts.hpp"
+#include "upgrade/actor_parts/objects.hpp"
 #include "upgrade/drive/actor.hpp"
-#include "upgrade/hands/objects.hpp"
 
 namespace kmm::drive {
 namespace {

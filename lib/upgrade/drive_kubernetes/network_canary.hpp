@@ -10,8 +10,8 @@
 #include "kube/access.hpp"
 #include "kube/client.hpp"
 #include "sys/clock.hpp"
+#include "upgrade/actor_parts/objects.hpp"
 #include "upgrade/drive/deadline.hpp"
-#include "upgrade/hands/objects.hpp"
 
 namespace kmm::drive {
 

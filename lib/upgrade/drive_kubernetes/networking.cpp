@@ -13,9 +13,9 @@
 #include "base/text.hpp"
 #include "kube/client.hpp"
 #include "sys/file_ops.hpp"
+#include "upgrade/actor_parts/objects.hpp"
 #include "upgrade/drive/actor.hpp"
 #include "upgrade/drive_kubernetes/network_canary.hpp"
-#include "upgrade/hands/objects.hpp"
 #include "value/reader.hpp"
 
 namespace kmm::drive {

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "cluster/live/cluster.hpp"
+#include "upgrade/actor_parts/objects.hpp"
 #include "upgrade/drive/deadline.hpp"
 #include "upgrade/engine/run.hpp"
-#include "upgrade/hands/objects.hpp"
 #include "upgrade/kubernetes/subject.hpp"
 
 namespace kmm::drive {

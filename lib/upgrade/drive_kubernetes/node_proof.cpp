@@ -8,7 +8,7 @@
 #include "base/text.hpp"
 #include "kubernetes/finding/configuration.hpp"
 #include "kubernetes/finding/finding.hpp"
-#include "upgrade/hands/objects.hpp"
+#include "upgrade/actor_parts/objects.hpp"
 
 namespace kmm::drive {
 

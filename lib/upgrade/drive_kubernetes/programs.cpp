@@ -13,9 +13,9 @@
 #include "base/text.hpp"
 #include "sys/process.hpp"
 #include "sys/trust.hpp"
+#include "upgrade/actor_parts/program_end.hpp"
 #include "upgrade/drive/pool.hpp"
 #include "upgrade/engine/pace.hpp"
-#include "upgrade/hands/program_end.hpp"
 
 namespace kmm::drive {
 namespace {

@@ -4,9 +4,9 @@
 
 #include <fmt/format.h>
 
+#include "upgrade/actor_parts/user_check.hpp"
 #include "upgrade/drive_kubernetes/kubernetes_actor.hpp"
 #include "upgrade/drive_kubernetes/node_proof.hpp"
-#include "upgrade/hands/user_check.hpp"
 
 namespace kmm::drive {
 

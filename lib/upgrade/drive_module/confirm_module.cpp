@@ -9,9 +9,9 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
+#include "upgrade/actor_parts/readiness.hpp"
 #include "upgrade/drive/pool.hpp"
 #include "upgrade/drive_module/module_actor.hpp"
-#include "upgrade/hands/readiness.hpp"
 
 namespace kmm::drive {
 

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
-#include "upgrade/hands/drainer.hpp"
+#include "upgrade/actor_parts/drainer.hpp"
 
 namespace kmm::drive {
 

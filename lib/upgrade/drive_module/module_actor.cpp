@@ -5,11 +5,11 @@
 
 #include <fmt/format.h>
 
+#include "upgrade/actor_parts/cordon_text.hpp"
+#include "upgrade/actor_parts/user_check.hpp"
 #include "upgrade/drive_module/drain.hpp"
 #include "upgrade/drive_module/operator_way.hpp"
 #include "upgrade/drive_module/worker_way.hpp"
-#include "upgrade/hands/cordon_text.hpp"
-#include "upgrade/hands/user_check.hpp"
 
 namespace kmm::drive {
 

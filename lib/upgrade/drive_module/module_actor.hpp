@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The hands of the module procedures: check, cordon, drain, unload, load, validate, uncordon, rollback.
+// The steps of the module procedures: check, cordon, drain, unload, load, validate, uncordon, rollback.
 #pragma once
 
 #include <functional>
@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "upgrade/actor_parts/drainer.hpp"
 #include "upgrade/drive/actor.hpp"
 #include "upgrade/drive_module/way.hpp"
-#include "upgrade/hands/drainer.hpp"
 
 namespace kmm::drive {
 

@@ -6,10 +6,10 @@
 #include <string>
 
 #include "cluster/seam/workloads.hpp"
+#include "upgrade/actor_parts/cordons.hpp"
+#include "upgrade/actor_parts/late_words.hpp"
 #include "upgrade/drive/recorder.hpp"
 #include "upgrade/drive/step_runner.hpp"
-#include "upgrade/hands/cordons.hpp"
-#include "upgrade/hands/late_words.hpp"
 #include "upgrade/module/subject.hpp"
 #include "upgrade/prepare_module/fleet.hpp"
 #include "upgrade/prepare_module/look.hpp"

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "upgrade/actor_parts/worker_warnings.hpp"
 #include "upgrade/drive_module/way.hpp"
-#include "upgrade/hands/worker_warnings.hpp"
 
 namespace kmm::drive {
 

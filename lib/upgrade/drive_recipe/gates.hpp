@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "kube/client.hpp"
-#include "upgrade/hands/objects.hpp"
+#include "upgrade/actor_parts/objects.hpp"
 #include "upgrade/recipe/release.hpp"
 
 namespace kmm::drive {

@@ -8,8 +8,8 @@
 
 #include "kube/client.hpp"
 #include "sys/clock.hpp"
+#include "upgrade/actor_parts/objects.hpp"
 #include "upgrade/drive/deadline.hpp"
-#include "upgrade/hands/objects.hpp"
 #include "upgrade/recipe/release.hpp"
 
 namespace kmm::drive {

@@ -11,7 +11,7 @@
 #include "cluster/seam/object_facts.hpp"
 #include "recipe/golib/regex.hpp"
 #include "recipe/govalue/value.hpp"
-#include "upgrade/hands/objects.hpp"
+#include "upgrade/actor_parts/objects.hpp"
 
 namespace kmm::drive {
 namespace {

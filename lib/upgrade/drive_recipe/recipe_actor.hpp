@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The hands of the recipe procedures: apply, gate and prune of a rollout, remove and verify of a removal, rollback of
+// The steps of the recipe procedures: apply, gate and prune of a rollout, remove and verify of a removal, rollback of
 // both.
 #pragma once
 
@@ -12,14 +12,14 @@
 #include <string>
 #include <vector>
 
+#include "upgrade/actor_parts/objects.hpp"
+#include "upgrade/actor_parts/pool_pauses.hpp"
 #include "upgrade/drive/actor.hpp"
 #include "upgrade/drive/recorder.hpp"
 #include "upgrade/drive_recipe/downgrade.hpp"
 #include "upgrade/drive_recipe/gates.hpp"
 #include "upgrade/drive_recipe/own_objects.hpp"
 #include "upgrade/drive_recipe/release_store.hpp"
-#include "upgrade/hands/objects.hpp"
-#include "upgrade/hands/pool_pauses.hpp"
 #include "upgrade/recipe/subject.hpp"
 
 namespace kmm::drive {

@@ -11,8 +11,8 @@
 #include "api/types.hpp"
 #include "base/error.hpp"
 #include "kube/client.hpp"
-#include "upgrade/hands/node_drivers.hpp"
-#include "upgrade/hands/objects.hpp"
+#include "upgrade/actor_parts/node_drivers.hpp"
+#include "upgrade/actor_parts/objects.hpp"
 #include "upgrade/recipe/release.hpp"
 
 namespace kmm::drive {

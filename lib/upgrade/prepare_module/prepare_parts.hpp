@@ -4,8 +4,8 @@
 
 #include <string_view>
 
+#include "upgrade/actor_parts/late_words.hpp"
 #include "upgrade/drive/pool.hpp"
-#include "upgrade/hands/late_words.hpp"
 #include "upgrade/prepare_module/fleet.hpp"
 #include "upgrade/prepare_module/prepare.hpp"
 

@@ -6,7 +6,7 @@
 #include <mutex>
 
 #include "unit/upgrade/drive_module/fakes.hpp"
-#include "upgrade/hands/late_words.hpp"
+#include "upgrade/actor_parts/late_words.hpp"
 
 using namespace kmm;
 using namespace kmm::drive;

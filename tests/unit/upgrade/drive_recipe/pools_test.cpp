@@ -4,8 +4,8 @@
 
 #include "cluster/live/machine_pools.hpp"
 #include "unit/upgrade/drive_recipe/memory_api.hpp"
+#include "upgrade/actor_parts/pool_pauses.hpp"
 #include "upgrade/drive_recipe/plan_rollout.hpp"
-#include "upgrade/hands/pool_pauses.hpp"
 #include "upgrade/recipe/subject.hpp"
 
 using namespace kmm;

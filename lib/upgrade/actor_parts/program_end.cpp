@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "upgrade/hands/program_end.hpp"
+#include "upgrade/actor_parts/program_end.hpp"
 
 #include <fmt/format.h>
 

@@ -5,8 +5,8 @@
 #include <functional>
 #include <string>
 
-#include "upgrade/hands/cordons.hpp"
-#include "upgrade/hands/drainer.hpp"
+#include "upgrade/actor_parts/cordons.hpp"
+#include "upgrade/actor_parts/drainer.hpp"
 
 namespace kmm::drive {
 

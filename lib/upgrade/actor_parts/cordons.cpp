@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "upgrade/hands/cordons.hpp"
+#include "upgrade/actor_parts/cordons.hpp"
 
 #include <fmt/format.h>
 
-#include "upgrade/hands/cordon_text.hpp"
+#include "upgrade/actor_parts/cordon_text.hpp"
 
 namespace kmm::drive {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "upgrade/hands/pool_pauses.hpp"
+#include "upgrade/actor_parts/pool_pauses.hpp"
 
 #include <utility>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "upgrade/hands/emptier.hpp"
+#include "upgrade/actor_parts/emptier.hpp"
 
 #include "upgrade/drive/step_runner.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "upgrade/hands/worker_steps.hpp"
+#include "upgrade/actor_parts/worker_steps.hpp"
 
 #include <algorithm>
 

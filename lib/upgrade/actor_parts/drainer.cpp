@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "upgrade/hands/drainer.hpp"
+#include "upgrade/actor_parts/drainer.hpp"
 
 #include <algorithm>
 #include <map>

@@ -10,8 +10,8 @@
 
 #include "cluster/seam/runner.hpp"
 #include "cluster/seam/worker_answer.hpp"
+#include "upgrade/actor_parts/worker_warnings.hpp"
 #include "upgrade/drive/deadline.hpp"
-#include "upgrade/hands/worker_warnings.hpp"
 
 namespace kmm::drive {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "upgrade/hands/late_words.hpp"
+#include "upgrade/actor_parts/late_words.hpp"
 
 #include <algorithm>
 #include <utility>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "upgrade/hands/objects.hpp"
+#include "upgrade/actor_parts/objects.hpp"
 
 #include <algorithm>
 #include <utility>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "upgrade/hands/user_check.hpp"
+#include "upgrade/actor_parts/user_check.hpp"
 
 #include <algorithm>
 #include <vector>
@@ -9,9 +9,9 @@
 #include "base/last_lines.hpp"
 #include "base/text.hpp"
 #include "sys/process.hpp"
+#include "upgrade/actor_parts/program_end.hpp"
 #include "upgrade/drive/step_runner.hpp"
 #include "upgrade/engine/pace.hpp"
-#include "upgrade/hands/program_end.hpp"
 #include "value/writer.hpp"
 
 namespace kmm::drive {

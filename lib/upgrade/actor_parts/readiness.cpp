@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "upgrade/hands/readiness.hpp"
+#include "upgrade/actor_parts/readiness.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -8,8 +8,8 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "upgrade/actor_parts/objects.hpp"
 #include "upgrade/drive/step_runner.hpp"
-#include "upgrade/hands/objects.hpp"
 
 namespace kmm::drive {
 
