@@ -39,6 +39,7 @@ public:
         out_.config = read_modprobe_config(host_, wish_.image_config);
         out_.order =
             index_.order(wish_.module, wish_.loading_order, {wish_.also, out_.config.softdeps});
+        for (const auto& [alias, module] : out_.order.by_alias) add_alias_options(out_.config, alias, module);
         check_kernel();
         resolve_external();
         resolve_after();

@@ -128,10 +128,14 @@ private:
         for (const auto& post : all_meant_by(soft.post)) probe_soft(post, result_.soft_post);
     }
 
-    [[nodiscard]] std::vector<std::string> all_meant_by(const std::vector<std::string>& wishes) const {
+    std::vector<std::string> all_meant_by(const std::vector<std::string>& wishes) {
         std::vector<std::string> meant;
         for (const auto& wish : wishes) {
-            for (auto& module_name : meant_by(wish)) meant.push_back(std::move(module_name));
+            for (auto& module_name : meant_by(wish)) {
+                if (module_name != wish && !done_.contains(module_name))
+                    result_.by_alias.emplace_back(wish, module_name);
+                meant.push_back(std::move(module_name));
+            }
         }
         return meant;
     }

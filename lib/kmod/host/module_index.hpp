@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/error.hpp"
@@ -37,6 +38,8 @@ struct LoadOrder {
     std::vector<std::string> soft_post; ///< the same of what follows; after all of `names`
     std::set<std::string>
         optional;  ///< of `names` and `external`: nothing but a softdep, as modprobe sees it, leads to them
+    std::vector<std::pair<std::string, std::string>>
+        by_alias;  ///< aliases by which softdeps name modules of the image before these are loaded, and the modules
 };
 
 /// What is to be ordered besides the image's own statements.
