@@ -115,7 +115,7 @@ private:
         const sys::Fd file(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
         struct stat facts {};
         if (!file || ::fstat(file.get(), &facts) != 0)
-            throw from_errno(errno, "reading modprobe.d file " + base::escape(shown));
+            throw LastErrno().error("reading modprobe.d file " + base::escape(shown));
         const auto size = static_cast<std::uint64_t>(facts.st_size);
         bytes_ += size;
         if (!S_ISREG(facts.st_mode) || size > k_config_file_max || bytes_ > k_config_bytes_max) {
