@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include "base/last_errno.hpp"
 #include "base/text.hpp"
 #include "kmod/ko/files.hpp"
 #include "kmod/ko/module_service.hpp"

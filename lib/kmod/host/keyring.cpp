@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/text.hpp"
 #include "kmod/host/keyring.hpp"
 #include "kmod/ko/files.hpp"
 #include "kmod/ko/signature.hpp"

@@ -10,6 +10,7 @@
 #include "cli/document.hpp"
 #include "cluster/live/machine_pools.hpp"
 #include "kmm-upgrade/recipe/verbs.hpp"
+#include "kmm-upgrade/record/view.hpp"
 #include "kmm-upgrade/session/pools.hpp"
 #include "kmm-upgrade/verbs.hpp"
 #include "plan/fleet/matrix.hpp"
