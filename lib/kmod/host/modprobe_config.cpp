@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -196,8 +197,9 @@ ModprobeConfig read_modprobe_config(const HostPaths& host, const std::vector<Ima
         const ImageConfigFile* image = nullptr;
     };
     const std::string root = host.etc.ends_with("/etc") ? host.etc.substr(0, host.etc.size() - 4) : std::string();
-    std::map<std::string, Place> files;
-    for (const ImageConfigFile& file : image) files.emplace(file.name, Place{{}, file.shown, &file});
+    std::map<std::pair<std::string, ConfigSource>, Place> files;
+    for (const ImageConfigFile& file : image)
+        files.emplace(std::pair(file.name, ConfigSource::image), Place{{}, file.shown, &file});
     for (const std::string below : {"/etc", "/run", "/usr/local/lib", "/usr/lib", "/lib"}) {
         const std::string own = (below == "/etc" ? host.etc : root + below) + "/modprobe.d";
         const std::string directory = host.root.empty() ? own : here_of(host, below + "/modprobe.d");
@@ -206,12 +208,13 @@ ModprobeConfig read_modprobe_config(const HostPaths& host, const std::vector<Ima
             const std::string name = it->path().filename().native();
             if (!is_config_name(name)) continue;
             const std::string& path = it->path().native();
-            files.emplace(name, Place{host.root.empty() ? path : here_of(host, path.substr(host.root.size())),
+            files.emplace(std::pair(name, ConfigSource::host),
+                          Place{host.root.empty() ? path : here_of(host, path.substr(host.root.size())),
                                       below + "/modprobe.d/" + name});
         }
     }
     ModprobeConfig config;
-    for (const auto& [name, place] : files) {
+    for (const auto& [key, place] : files) {
         if (place.image != nullptr) {
             take_lines(place.image->lines, place.shown, ConfigSource::image, config);
         } else if (const auto text = read_text(place.path, 1U << 20U)) {

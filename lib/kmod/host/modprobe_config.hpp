@@ -101,8 +101,8 @@ struct ImageConfigFile {
 [[nodiscard]] bool is_config_name(const std::string& name);
 
 /// Reads the directories in modprobe's order (etc, run, usr/local/lib, usr/lib, lib); a file hides those of the same
-/// name in later ones, and one of `image`, which KMM copies to etc, those of all. Unreadable files and unknown lines
-/// are skipped, as modprobe does.
+/// name in later ones. One of `image` stands behind that of its name: what the host forbids is not for images to allow.
+/// Unreadable files and unknown lines are skipped, as modprobe does.
 [[nodiscard]] ModprobeConfig read_modprobe_config(const HostPaths& host,
                                                   const std::vector<ImageConfigFile>& image = {});
 

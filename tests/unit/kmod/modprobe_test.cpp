@@ -259,24 +259,26 @@ kmod::ImageConfigFile of_image(const std::string& name, const std::string& text)
     return {name, "image:/opt/" + name, kmod::config_lines(text)};
 }
 
-TEST_CASE("files of modprobedDir lie among the host's by their names, and take the place of those of the same name") {
+TEST_CASE("files of modprobedDir lie among the host's by their names, behind that of the same name") {
     FakeHost host;
     put(host.paths.etc + "/modprobe.d/a.conf", "options demo a=1\nalias one demo\n");
-    put(host.paths.etc + "/modprobe.d/b.conf", "options demo gone=1\nblacklist gone\n");
+    put(host.paths.etc + "/modprobe.d/b.conf", "options demo b=0\nblacklist kept\ninstall rival /bin/false\n");
     put(host.paths.etc + "/modprobe.d/d.conf", "options demo d=1\nsoftdep demo pre: late\n");
     const auto config = kmod::read_modprobe_config(
         host.paths, {of_image("b.conf", "# x\noptions demo \\\n  b=1\ninstall demo /bin/false\nremove demo stop me\n"),
                      of_image("c.conf", "softdep demo pre: early\nblacklist rival\nalias two demo\n")});
     std::vector<std::string> options;
     for (const auto& option : config.options.at("demo")) options.push_back(option.text + " " + option.where);
-    CHECK(options == Words{"a=1 /etc/modprobe.d/a.conf:1", "b=1 image:/opt/b.conf:2", "d=1 /etc/modprobe.d/d.conf:1"});
-    CHECK(config.options.at("demo")[0].source == kmod::ConfigSource::host);
-    CHECK(config.options.at("demo")[1].source == kmod::ConfigSource::image);
-    CHECK_FALSE(config.blacklist.contains("gone"));
+    CHECK(options == Words{"a=1 /etc/modprobe.d/a.conf:1", "b=0 /etc/modprobe.d/b.conf:1", "b=1 image:/opt/b.conf:2",
+                           "d=1 /etc/modprobe.d/d.conf:1"});
+    CHECK(config.options.at("demo")[1].source == kmod::ConfigSource::host);
+    CHECK(config.options.at("demo")[2].source == kmod::ConfigSource::image);
+    CHECK(config.blacklist.contains("kept"));
     CHECK(config.blacklist.at("rival").source == kmod::ConfigSource::image);
     CHECK(kmod::soft_names(config.softdeps, "demo", {}).pre == Words{"early"});
-    REQUIRE(config.install.size() == 1);
-    CHECK(config.install[0].where == "image:/opt/b.conf:4");
+    REQUIRE(config.install.size() == 2);
+    CHECK(config.install[0].where == "/etc/modprobe.d/b.conf:3");
+    CHECK(config.install[1].where == "image:/opt/b.conf:4");
     CHECK(config.remove.at(0).text == "stop me");
     CHECK(kmod::aliased(config, "two") == std::vector<std::string>{"demo"});
 }
