@@ -82,10 +82,8 @@ private:
         return piece;
     }
 
-    /// Helm drops a value whose key is empty, and says nothing.
-    void put(Map& values, const std::string& key, Value value) const {
-        if (key.empty()) { fail("expected a key, found none: nothing would be set"); }
-        values[key] = std::move(value);
+    static void put(Map& values, const std::string& key, Value value) {
+        if (!key.empty()) { values[key] = std::move(value); }
     }
 
     Value made_of(const std::string& text) const {

@@ -174,18 +174,6 @@ TEST_CASE("--set-string, --set-json, --set-file and --set-literal") {
     CHECK(fault("a", SetForm::literal).message() == "key \"a\" has no value");
 }
 
-TEST_CASE("a value without a key, which Helm drops, is refused") {
-    const std::vector<std::pair<SetForm, std::string>> wrong{
-        {SetForm::json, "[1]"}, {SetForm::typed, "=1"},   {SetForm::typed, "a=1,=2"},
-        {SetForm::text, "[0]=x"}, {SetForm::typed, ".a=1"}, {SetForm::literal, "=x"}, {SetForm::file, "=x"}};
-    for (const auto& [form, text] : wrong) {
-        CAPTURE(text);
-        const Error error = error_of([&, form = form, text = text] { (void)set(text, form); });
-        CHECK(error.code() == "bad-set");
-        CHECK(error.message() == "expected a key, found none: nothing would be set");
-    }
-}
-
 TEST_CASE("--set forgets a new item of a list whose empty value ends the text") {
     CHECK(set("l[0].a=") == R"({"l":[]})");
     CHECK(set("l[0][1].a=") == R"({"l":[]})");
