@@ -40,7 +40,7 @@ Value tpl(Call& call, List& a) {
     inner.outer = &call.scope;
     auto source = std::make_shared<Source>(Source{"(tpl)", a[0].text()});
     const Tree* own = nullptr;
-    for (auto& tree : parse("(tpl)", source, call.run.library)) {
+    for (auto& tree : parse("(tpl)", source, call.run.functions)) {
         if (tree->name == "(tpl)") { own = tree.get(); }
         const bool is_own = tree->name == "(tpl)";
         if (is_own) {

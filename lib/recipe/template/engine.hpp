@@ -65,7 +65,7 @@ struct Output {
 /// What all executions of one engine share.
 class Run {
 public:
-    Run(const Library& functions, const Limits& limits) : library(functions), limits_(limits) {}
+    Run(const Library& library, const Limits& limits) : functions(library), limits_(limits) {}
     ~Run();
     Run(const Run&) = delete;
     Run& operator=(const Run&) = delete;
@@ -75,7 +75,7 @@ public:
     /// Counts a step; throws Fault "recipe-too-large".
     void step();
     const Limits& limits() const noexcept { return limits_; }
-    const Library& library;  ///< of `tpl`, and of methods
+    const Library& functions;  ///< of `tpl`, and of methods
     std::map<std::string, int, std::less<>> included;  ///< how deep `include` of a name is nested
     std::size_t depth = 0;
     std::size_t blocks = 0;    ///< blocks of templates that are at work
@@ -123,7 +123,7 @@ public:
     using Trees = std::vector<std::shared_ptr<const Tree>>;
     /// The texts see the functions of `library`.
     explicit ParsedFiles(const Library& library) : library_(library) {}
-    [[nodiscard]] const Library& library() const noexcept { return library_; }
+    [[nodiscard]] const Library& functions() const noexcept { return library_; }
     /// The trees of `text`, which is parsed unless it is what `name` had last. Errors: those of parse().
     const Trees& trees(const std::string& name, const std::string& text);
 
@@ -136,7 +136,7 @@ class Engine {
 public:
     /// `parsed` outlives the engine.
     explicit Engine(ParsedFiles& parsed, const Limits& limits = {}, std::function<void(Diagnostic)> notice = {})
-        : parsed_(parsed), run_(parsed.library(), limits) {
+        : parsed_(parsed), run_(parsed.functions(), limits) {
         run_.notice = std::move(notice);
     }
     /// Functions that give something else each time give placeholders, with a warning "placeholder", and are no errors.

@@ -124,7 +124,7 @@ Value Execution::field_chain(const Value& dot, Value receiver, const Operand& op
 Value Execution::field(const Value& dot, const Value& receiver, const Operand& operand, const std::string& name,
                        const Command* command, Final last) {
     if (receiver.type() == Type::invalid) { return {}; }
-    if (const BoundMethod method = run_.library.method(receiver, name); method.call) {
+    if (const BoundMethod method = run_.functions.method(receiver, name); method.call) {
         const List arguments = eval_arguments(dot, operand, name, method.parameters, false, command, last);
         return placed(
             operand.at, [&] { return std::pair(fmt::format("error calling {}", name), written(operand)); },
