@@ -75,13 +75,17 @@ function(kmm_room name)
     # Optimising takes long with sanitizers. It pays for what every process and most tests run through.
     target_compile_options(kmm_${name} PRIVATE $<IF:$<IN_LIST:${name},base;value;record>,-O1,-O0>)
     # For the fuzz targets: the rooms that read what others wrote.
-    if(name MATCHES "^(value|api|image|trust|plan_[a-z]+|registry_[a-z]+|cluster_[a-z]+|kmod_[a-z]+|recipe_(govalue|golib|goyaml|template|sprig|functions))$")
+    set(readers "value|api|image|trust|plan_[a-z]+|registry_[a-z]+|cluster_[a-z]+|kmod_[a-z]+")
+    string(APPEND readers "|recipe_(govalue|golib|goyaml|template|sprig|functions)")
+    if(name MATCHES "^(${readers})$")
       target_compile_options(kmm_${name} PRIVATE -fsanitize-coverage=trace-pc)
     endif()
   endif()
   if(KMM_SANITIZE_THREAD)
     # The same: a third of the time to compile. Threads of others wait for each other most of the time.
-    set(busy "base;value;api;recipe_govalue;recipe_golib;recipe_goyaml;recipe_template;recipe_sprig;recipe_functions;recipe_chart;recipe_resource;recipe_plan")
+    set(busy base value api
+      recipe_govalue recipe_golib recipe_goyaml recipe_template recipe_sprig recipe_functions
+      recipe_chart recipe_resource recipe_plan)
     target_compile_options(kmm_${name} PRIVATE $<IF:$<IN_LIST:${name},${busy}>,-O1,-O0>)
   endif()
   # Every byte of a cluster's dump runs through these two, also in a build that is quick to make.
