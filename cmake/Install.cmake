@@ -17,8 +17,10 @@ foreach(tool kmm-plan kmm-upgrade kmm-worker)
     file(CHMOD \"\$ENV{DESTDIR}\${debug}\" PERMISSIONS OWNER_READ OWNER_WRITE GROUP_READ WORLD_READ)")
 endforeach()
 # kubectl finds its plugins by name: `kubectl kmm-plan` runs kubectl-kmm_plan.
+set(kmm_destination "\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}")
 foreach(tool plan upgrade)
-  install(CODE "file(CREATE_LINK kmm-${tool} \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_BINDIR}/kubectl-kmm_${tool}\" SYMBOLIC)")
+  set(link "${kmm_destination}/${CMAKE_INSTALL_BINDIR}/kubectl-kmm_${tool}")
+  install(CODE "file(CREATE_LINK kmm-${tool} \"${link}\" SYMBOLIC)")
 endforeach()
 foreach(tool kmm-plan kmm-upgrade kmm-worker)
   install(FILES man/${tool}.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
@@ -33,4 +35,5 @@ install(FILES LICENSE README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR}
 # The links of the pages lead where they do in the source tree.
 install(DIRECTORY docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR}/docs)
 install(FILES ARCHITECTURE.md CONTRIBUTING.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
-install(CODE "file(CREATE_LINK ../../kmm-tools/manifests \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_DOCDIR}/manifests\" SYMBOLIC)")
+install(CODE
+    "file(CREATE_LINK ../../kmm-tools/manifests \"${kmm_destination}/${CMAKE_INSTALL_DOCDIR}/manifests\" SYMBOLIC)")

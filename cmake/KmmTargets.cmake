@@ -11,7 +11,8 @@ if(CMAKE_BUILD_TYPE STREQUAL "Debug")
   target_compile_definitions(kmm_options INTERFACE _GLIBCXX_ASSERTIONS)
 endif()
 
-# kmm_sanitize: for what is linked into users' programs. The tests' own code goes without: it takes half of the time to compile,
+# kmm_sanitize: for what is linked into users' programs. The tests' own code goes without: it takes half of the
+# time to compile,
 # and is then the same object file in both build trees, which the compiler cache compiles once.
 add_library(kmm_sanitize INTERFACE)
 if(KMM_SANITIZE)
@@ -19,7 +20,8 @@ if(KMM_SANITIZE)
   target_compile_options(kmm_sanitize INTERFACE -fsanitize=address,undefined -fno-sanitize-recover=undefined
                                                 -fno-sanitize=null,alignment,vptr,object-size -Wcast-align=strict
                                                 -fno-omit-frame-pointer)
-  # At a fixed address: nobody relocates the sanitizers' 8 MB of tables at the start of each of the thousands of processes of the goldens.
+  # At a fixed address: nobody relocates the sanitizers' 8 MB of tables at the start of each of the thousands of
+  # processes of the goldens.
   target_link_options(kmm_options INTERFACE -fsanitize=address,undefined -no-pie)
   add_library(kmm_trace_pc STATIC ${CMAKE_CURRENT_LIST_DIR}/trace_pc.cpp)
   target_link_libraries(kmm_options INTERFACE kmm_trace_pc)
@@ -49,7 +51,8 @@ if(KMM_WERROR)
   target_compile_options(kmm_warnings INTERFACE -Werror)
 endif()
 
-# kmm_hardening: for what is linked into users' programs. A fault in a parser ends the program sooner than it is of use to somebody (install.hardened).
+# kmm_hardening: for what is linked into users' programs. A fault in a parser ends the program sooner than it is of
+# use to somebody (install.hardened).
 add_library(kmm_hardening INTERFACE)
 if(NOT KMM_SANITIZE AND NOT KMM_SANITIZE_THREAD)
   target_compile_options(kmm_hardening INTERFACE -fstack-protector-strong -fstack-clash-protection)
@@ -89,7 +92,8 @@ function(kmm_room name)
     target_compile_options(kmm_${name} PRIVATE $<IF:$<IN_LIST:${name},${busy}>,-O1,-O0>)
   endif()
   # Every byte of a cluster's dump runs through these two, also in a build that is quick to make.
-  if(CMAKE_BUILD_TYPE STREQUAL "RelWithDebInfo" AND NOT KMM_SANITIZE AND NOT KMM_SANITIZE_THREAD AND name MATCHES "^(value|api)$")
+  if(CMAKE_BUILD_TYPE STREQUAL "RelWithDebInfo" AND NOT KMM_SANITIZE AND NOT KMM_SANITIZE_THREAD AND name MATCHES
+      "^(value|api)$")
     target_compile_options(kmm_${name} PRIVATE -O2)
   endif()
   foreach(room IN LISTS arg_USES)
@@ -133,7 +137,8 @@ function(kmm_unit room)
   target_compile_definitions(unit_${room} PRIVATE KMM_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   # Tests run once: optimising what they say takes longer than running it. The room itself is optimised.
   target_compile_options(unit_${room} PRIVATE -O0)
-  # First in line: where the room and its tests both hold an inline function, the room's, with its sanitizers, is linked.
+  # First in line: where the room and its tests both hold an inline function, the room's, with its sanitizers, is
+  # linked.
   target_link_options(unit_${room} PRIVATE LINKER:--whole-archive ${files} LINKER:--no-whole-archive)
   add_test(NAME unit.${room} COMMAND unit_${room})
   set_tests_properties(unit.${room} PROPERTIES LABELS unit)

@@ -46,4 +46,9 @@ std::optional<std::string> path_below(std::string_view path) {
     return clean == "." ? std::string() : std::move(clean);
 }
 
+std::string directory_of(std::string_view file) {
+    const auto slash = file.rfind('/');
+    return std::string(slash == std::string_view::npos ? "" : file.substr(0, slash));
+}
+
 }  // namespace kmm::base

@@ -21,4 +21,7 @@ namespace kmm::base {
 /// out of it.
 [[nodiscard]] std::optional<std::string> path_below(std::string_view path);
 
+/// What stands before the last slash of `file`, "" without one.
+[[nodiscard]] std::string directory_of(std::string_view file);
+
 }  // namespace kmm::base

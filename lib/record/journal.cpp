@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "digest/digest.hpp"
 #include "record/crc32c.hpp"
-#include "record/sha256.hpp"
 #include "value/reader.hpp"
 #include "value/writer.hpp"
 
@@ -149,7 +149,7 @@ ParsedJournal parse_journal(std::string_view text, const std::string& file) {
     const std::vector<std::string_view> lines = sealed_lines(text, file);
     for (const std::string_view line : lines) {
         parsed.entries.push_back(decode_line(line, parsed.entries.size() + 1, parsed.last_hash, file));
-        parsed.last_hash = sha256_hex(line);
+        parsed.last_hash = digest::sha256_hex(line);
         parsed.good.append(line);
         parsed.good.push_back('\n');
     }

@@ -9,8 +9,8 @@
 #include <optional>
 
 #include "base/error.hpp"
+#include "digest/digest.hpp"
 #include "record/safe_file.hpp"
-#include "record/sha256.hpp"
 #include "record/state_dir.hpp"
 #include "sys/directory.hpp"
 #include "sys/file_ops.hpp"
@@ -60,7 +60,9 @@ std::optional<std::string> make_key() {
     }
 }
 
-std::string mac_of(const std::string& key, const std::string& text) { return hmac_sha256_hex(key, text) + "\n"; }
+std::string mac_of(const std::string& key, const std::string& text) {
+    return digest::hmac_sha256_hex(key, text) + "\n";
+}
 
 /// In the same time wherever they differ.
 bool is_equal(const std::string& one, const std::string& other) {

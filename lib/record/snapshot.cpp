@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <array>
 
+#include "digest/digest.hpp"
 #include "record/journal.hpp"
-#include "record/sha256.hpp"
 #include "value/reader.hpp"
 #include "value/writer.hpp"
 
@@ -29,7 +29,7 @@ bool is_own(std::string_view key) {
 }
 
 std::string seal_of(std::string_view body) {
-    return std::string(k_checksum_member) + sha256_hex(body) + std::string(k_text_end);
+    return std::string(k_checksum_member) + digest::sha256_hex(body) + std::string(k_text_end);
 }
 
 }  // namespace

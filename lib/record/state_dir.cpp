@@ -14,13 +14,13 @@
 #include <mutex>
 
 #include "base/text.hpp"
+#include "digest/digest.hpp"
 #include "record/journal.hpp"
 #include "record/safe_file.hpp"
-#include "record/sha256.hpp"
 #include "record/snapshot.hpp"
 #include "record/space.hpp"
-#include "sys/durable_names.hpp"
 #include "sys/directory.hpp"
+#include "sys/durable_names.hpp"
 #include "sys/fd.hpp"
 
 namespace kmm::record {
@@ -82,7 +82,7 @@ std::string name_part(const std::string& hint) {
 
 /// SHA-256 of a line that ends in a newline, without it.
 std::string hash_of_line(std::string_view line) {
-    return sha256_hex(line.substr(0, line.size() - 1));
+    return digest::sha256_hex(line.substr(0, line.size() - 1));
 }
 
 std::vector<sys::DirectoryEntry> entries_or_none(const std::string& directory) {

@@ -75,7 +75,7 @@ def check_length(path, text):
     lines = text.count("\n")
     if path.suffix in SOURCES | {".py", ".sh"} and lines > LINES_MAX:
         yield f"{lines} lines, at most {LINES_MAX}: it wants a second file or a new room"
-    if path.suffix in SOURCES | {".py"}:
+    if path.suffix in SOURCES | {".py", ".cmake"} or path.name == "CMakeLists.txt":
         without = without_texts if path.suffix == ".py" else without_raw_strings
         for number, line in enumerate(without(text).split("\n"), 1):
             if len(line) > COLUMNS_MAX:

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks the layer table of ARCHITECTURE.md against the #include lines and the CMake declarations of lib/.
+"""Checks the layer table of ARCHITECTURE.md against the #include lines and the CMake declarations of lib/, and
+what tools link against what they include.
 
 Usage: layers.py SOURCE_DIR. One line a fault; exit 1 if there is any.
 """
@@ -54,6 +55,32 @@ def closure(table, room, seen=None):
     return seen
 
 
+def uses_of(path):
+    found = re.search(r"USES\s+([a-z_\s]+)", path.read_text())
+    return set(found[1].split()) if found else set()
+
+
+def room_of(include, table):
+    """The room of an included header, whose name has one or two parts; what is not of a room gets its first part."""
+    parts = include.split("/")
+    return next((one for one in ("/".join(parts[:2]), parts[0]) if one in table), parts[0])
+
+
+def check_tools(source, table, faults):
+    """A tool links the rooms of which it includes headers, and no others: what those need comes with them."""
+    for path in sorted(source.glob("tools/*/CMakeLists.txt")):
+        included = set()
+        for file in path.parent.rglob("*.[ch]pp"):
+            for line in file.read_text().splitlines():
+                include = INCLUDE.match(line)
+                if include and include[1] == '"' and room_of(include[2], table) in table:
+                    included.add(room_of(include[2], table).replace("/", "_"))
+        uses = uses_of(path)
+        for names, what in ((uses - included, "includes none of their headers"), (included - uses, "is missing")):
+            if names:
+                faults.append(f"{path.relative_to(source)}: USES {' '.join(sorted(names))}: {what}")
+
+
 def check_cmake(source, table, faults):
     rooms = {room.replace("/", "_"): room for room in table}
     for path in sorted([*source.glob("lib/*/CMakeLists.txt"), *source.glob("lib/*/*/CMakeLists.txt")]):
@@ -61,12 +88,10 @@ def check_cmake(source, table, faults):
         if room not in table:
             faults.append(f"lib/{room}: not in the layer table of ARCHITECTURE.md")
             continue
-        uses = re.search(r"USES\s+([a-z_ ]+)", path.read_text())
-        extra = {rooms.get(name, name) for name in (uses[1].split() if uses else ())} - table[room]
-        if extra:
-            faults.append(
-                f"{path.relative_to(source)}: USES {' '.join(sorted(extra))} is not allowed by the layer table"
-            )
+        uses = {rooms.get(name, name) for name in uses_of(path)}
+        for names, what in ((uses - table[room], "is not allowed by"), (table[room] - uses, "is missing, against")):
+            if names:
+                faults.append(f"{path.relative_to(source)}: USES {' '.join(sorted(names))} {what} the layer table")
     for room in table:
         if not (source / "lib" / room).is_dir():
             faults.append(f"ARCHITECTURE.md: room {room} is in the layer table but not in lib/")
@@ -82,9 +107,7 @@ def check_file(source, path, room, table, pure, adapters, faults):
         if not include:
             continue
         kind, name = include.groups()
-        # A wing's rooms have names of two parts.
-        parts = name.split("/")
-        first = next((one for one in ("/".join(parts[:2]), parts[0]) if one in table), parts[0])
+        first = room_of(name, table)
         if kind == '"' and first in table and first not in allowed:
             faults.append(f"{place}: {room} may not use {first}")
         if kind == '"' and first.startswith("kmm-"):
@@ -107,6 +130,7 @@ def main():
         if room in closure(table, room):
             faults.append(f"ARCHITECTURE.md: room {room} uses itself in a circle")
     check_cmake(source, table, faults)
+    check_tools(source, table, faults)
     files = 0
     for path in sorted([*source.glob("lib/*/*.[ch]pp"), *source.glob("lib/*/*/*.[ch]pp")]):
         files += 1

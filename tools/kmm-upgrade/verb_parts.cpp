@@ -6,9 +6,9 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
-#include "kmm-upgrade/record/view.hpp"
-#include "kmm-upgrade/session/reach.hpp"
+#include "kmm-upgrade/reach/reach.hpp"
 #include "kmm-upgrade/record/trust.hpp"
+#include "kmm-upgrade/record/view.hpp"
 
 namespace kmm::tool_upgrade {
 

@@ -8,6 +8,11 @@ std::string annotation_of(const value::Node& object, std::string_view key) {
     return found == nullptr ? "" : found->text();
 }
 
+std::int64_t number_of(const value::Node& object, std::initializer_list<std::string_view> path) {
+    const value::Node* found = object.find_path(path);
+    return found == nullptr ? 0 : found->as_int().value_or(0);
+}
+
 const value::Node* condition_of(const value::Node& object, std::string_view type) {
     const value::Node* conditions = object.find_path({"status", "conditions"});
     if (conditions == nullptr) return nullptr;

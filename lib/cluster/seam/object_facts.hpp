@@ -2,6 +2,8 @@
 // Single facts of an object of the API server, as its document says them.
 #pragma once
 
+#include <cstdint>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 
@@ -11,6 +13,9 @@ namespace kmm::cluster {
 
 /// The annotation `key`, "" without it.
 [[nodiscard]] std::string annotation_of(const value::Node& object, std::string_view key);
+
+/// The integer there, 0 without it.
+[[nodiscard]] std::int64_t number_of(const value::Node& object, std::initializer_list<std::string_view> path);
 
 /// The condition `type` of its status, nullptr without it. The pointer dies with the next change of `object`.
 [[nodiscard]] const value::Node* condition_of(const value::Node& object, std::string_view type);

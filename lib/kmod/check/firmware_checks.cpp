@@ -12,6 +12,7 @@
 
 #include "base/number.hpp"
 #include "base/text.hpp"
+#include "digest/digest.hpp"
 #include "kmod/check/host_checks.hpp"
 #include "kmod/host/firmware.hpp"
 #include "kmod/ko/files.hpp"
@@ -51,7 +52,7 @@ std::vector<std::string> firmware_before(const HostPaths& host, const std::strin
             const std::string path = directory + "/" + file.name;
             const std::string there = fs::canonical(through_links(host, path), error).native();
             if (error || !fs::is_regular_file(there, error) || !seen.insert(file.name).second) continue;
-            if (sha256_hex(read_module_bytes(there)) == file.sha256) continue;
+            if (digest::sha256_hex(read_module_bytes(there)) == file.sha256) continue;
             found.push_back(on_host(host, path));
         }
     }

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
+#include "digest/digest.hpp"
 #include "kmod/check/host_checks.hpp"
 #include "kmod/check/parameters.hpp"
 #include "kmod/host/soft_needs.hpp"
@@ -471,7 +472,7 @@ std::optional<ModuleIndex> index_of_host(const HostPaths& host, const std::vecto
         for (const auto& module : need->modules) {
             const std::string file = host_module_file(directory, module.path);
             std::string bytes = read_module_bytes(file);
-            std::string sum = sha256_hex(bytes);
+            std::string sum = digest::sha256_hex(bytes);
             index.add({parse_module(plain_module(std::move(bytes), module.path), module.path), file, module.path,
                        std::move(sum)});
         }

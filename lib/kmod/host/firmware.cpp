@@ -16,6 +16,7 @@
 #include "base/error.hpp"
 #include "base/last_errno.hpp"
 #include "base/text.hpp"
+#include "digest/digest.hpp"
 #include "kmod/ko/files.hpp"
 #include "sys/directory.hpp"
 #include "sys/durable_names.hpp"
@@ -47,7 +48,7 @@ std::string beside(const std::string& path, std::string_view ending) {
     const std::string name = path.substr(slash);
     if (name.size() + ending.size() <= longest) return path + std::string(ending);
     return fmt::format("{}{}-{}{}", path.substr(0, slash), name.substr(0, longest - ending.size() - digits - 1),
-                       sha256_hex(name).substr(0, digits), ending);
+                       digest::sha256_hex(name).substr(0, digits), ending);
 }
 
 /// Where a file below the firmware directory came from.
@@ -196,7 +197,7 @@ void place_firmware(sys::FileOps& ops, const std::string& bytes, const std::stri
 std::string sum_of_file(const std::string& path) {
     std::error_code error;
     if (!fs::is_regular_file(fs::symlink_status(path, error))) return {};
-    return sha256_hex(read_module_bytes(path));
+    return digest::sha256_hex(read_module_bytes(path));
 }
 
 /// Makes the name free under which the file at `target` will be kept. What is there is of an earlier load whose list is
@@ -298,7 +299,7 @@ std::vector<FirmwareFile> install_files(sys::FileOps& ops, const std::map<std::s
     std::vector<FirmwareFile> files;
     for (const auto& [file, source] : sources) {
         const std::string target = directory.at(file);
-        std::string sum = sha256_hex(read_module_bytes(source));
+        std::string sum = digest::sha256_hex(read_module_bytes(source));
         if (const auto expected = digests.find(source); expected != digests.end() && expected->second != sum)
             throw firmware_changed(file);
         const std::string there = sum_of_file(target);
@@ -330,7 +331,7 @@ std::vector<FirmwareFile> install_files(sys::FileOps& ops, const std::map<std::s
             if (manifest.files[file.name].origin == Origin::replaced && !fs::exists(fs::symlink_status(saved, error)))
                 names.move(file.path, saved);
             const std::string bytes = read_module_bytes(sources.at(file.name));
-            if (sha256_hex(bytes) != file.sha256) throw firmware_changed(file.name);
+            if (digest::sha256_hex(bytes) != file.sha256) throw firmware_changed(file.name);
             place_firmware(ops, bytes, file.path, names);
         }
         for (const auto& made : missing) names.note(sys::parent_of(directory_at(directory, made)));

@@ -12,6 +12,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "digest/digest.hpp"
 #include "kmod/ko/files.hpp"
 #include "sys/file_ops.hpp"
 
@@ -97,7 +98,7 @@ std::string same_by_text(std::string_view same_by) {
 
 std::string code_sha256(const ModuleFile& file, std::string_view plain) {
     const std::size_t tail = file.appended_signature.size();
-    return sha256_hex(plain.substr(0, plain.size() - std::min(tail, plain.size())));
+    return digest::sha256_hex(plain.substr(0, plain.size() - std::min(tail, plain.size())));
 }
 
 void note_loaded_bytes(const HostPaths& host, const std::string& module, const std::string& sha256) {

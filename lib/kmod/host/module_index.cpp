@@ -16,6 +16,7 @@
 #include "base/error.hpp"
 #include "base/join_some.hpp"
 #include "base/text.hpp"
+#include "digest/digest.hpp"
 #include "kmod/host/modprobe_config.hpp"
 #include "kmod/ko/files.hpp"
 #include "kmod/ko/module_finder.hpp"
@@ -242,7 +243,7 @@ private:
     /// The bytes of the file, hashed unless its sum is known.
     std::string content_of(std::size_t i) {
         std::string bytes = read_module_bytes(open_module_file(files_[i].file), files_[i].file);
-        if (results_[i].sum.empty()) results_[i].sum = sha256_hex(bytes);
+        if (results_[i].sum.empty()) results_[i].sum = digest::sha256_hex(bytes);
         return bytes;
     }
 
@@ -295,7 +296,7 @@ bool has_same_bytes(const IndexedModule& one, const IndexedModule& other) {
 
 std::string plain_bytes(const IndexedModule& module) {
     std::string bytes = read_module_bytes(module.path);
-    if (sha256_hex(bytes) != module.sha256) {
+    if (digest::sha256_hex(bytes) != module.sha256) {
         throw Error(Exit::integrity, "digest-mismatch",
                     fmt::format("{} changed after it was checked", base::escape(module.image_path)));
     }

@@ -38,8 +38,6 @@ Reading for_each_line(const std::string& path, const std::function<Lines(std::st
 /// Both.
 [[nodiscard]] std::string read_module_bytes(const std::string& path);
 
-/// Lower-case hex SHA-256 of `bytes`.
-[[nodiscard]] std::string sha256_hex(std::string_view bytes);
 
 /// An anonymous in-memory file that holds `bytes`, sealed against any change and reopened read-only, so that what was
 /// hashed is what the kernel reads (the kernel denies files that are open for writing). Errors: io.

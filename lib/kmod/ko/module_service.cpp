@@ -13,6 +13,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "digest/digest.hpp"
 #include "kmod/ko/files.hpp"
 #include "kmod/ko/inflate.hpp"
 #include "kmod/ko/signature.hpp"
@@ -298,7 +299,7 @@ sandbox::Service module_service() {
         // OpenSSL reads its configuration at first use.
         using namespace std::string_view_literals;
         static_cast<void>(read_signature("0\0\0\2\0\0\0\0\0\0\0\0\1~Module signature appended~\n"sv));
-        static_cast<void>(sha256_hex(""));
+        static_cast<void>(digest::sha256_hex(""));
     };
     const auto serve = [](const std::string& message, sandbox::Channel& channel, sandbox::Channel&) {
         serve_module(message, channel);

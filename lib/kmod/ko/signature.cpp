@@ -332,15 +332,6 @@ std::optional<EnrolledCertificate> read_enrolled(std::string_view der) {
                                id != nullptr ? hex_of(id) : serial};
 }
 
-std::string sha256_hex(std::string_view bytes) {
-    std::array<std::uint8_t, EVP_MAX_MD_SIZE> digest{};
-    unsigned length = 0;
-    if (EVP_Digest(bytes.data(), bytes.size(), digest.data(), &length, EVP_sha256(), nullptr) != 1) {
-        throw bug("the SHA-256 digest of a module could not be computed");
-    }
-    return base::to_hex(std::span<const std::uint8_t>(digest.data(), length));
-}
-
 AppendedSignature split_signature(std::string_view bytes) {
     AppendedSignature parts;
     if (!bytes.ends_with(k_marker)) return parts;

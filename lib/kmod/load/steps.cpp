@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
+#include "digest/digest.hpp"
 #include "kmod/check/errno_doctor.hpp"
 #include "kmod/check/logged_cause.hpp"
 #include "kmod/host/soft_needs.hpp"
@@ -449,7 +450,7 @@ HostLoad load_host_file(const Machine& machine, const ModprobeConfig& config, co
     const auto start = machine.clock.monotonic();
     std::string bytes =
         read_module_bytes(host_module_file(host_module_directory(machine.host, node_facts(machine.host).kernel), path));
-    std::string sum = sha256_hex(bytes);
+    std::string sum = digest::sha256_hex(bytes);
     bytes = plain_module(std::move(bytes), path);
     const IndexedModule found{parse_module(bytes, path), path, path, std::move(sum)};
     HostLoad done{report_of(found, shown),

@@ -14,8 +14,8 @@
 #include "base/error.hpp"
 #include "base/last_lines.hpp"
 #include "base/text.hpp"
+#include "digest/digest.hpp"
 #include "kubeadm/node/facts.hpp"
-#include "record/sha256.hpp"
 #include "sys/trust.hpp"
 #include "value/toml_reader.hpp"
 
@@ -76,7 +76,7 @@ void prove_binary(const Node& node, const Binary& binary, const kubernetes::Vers
         const std::string_view text = base::trim(*digest);
         const std::string wanted(text.substr(0, text.find_first_of(" \t\n")));
         const sys::Fd fd = node.place.open(binary.file, O_RDONLY);
-        const std::string found = record::sha256_hex(sys::read_fd(fd.get(), binary.file, k_binary_max));
+        const std::string found = digest::sha256_hex(sys::read_fd(fd.get(), binary.file, k_binary_max));
         if (base::to_lower(wanted) != found) {
             throw Error(Exit::integrity, "digest-mismatch",
                         fmt::format("{}: expected sha256 {}, found {}", binary.file, base::escape(wanted), found))

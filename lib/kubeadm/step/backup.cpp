@@ -12,11 +12,11 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "digest/digest.hpp"
 #include "kubeadm/node/etcd.hpp"
 #include "kubeadm/node/facts.hpp"
 #include "kubeadm/node/manifests.hpp"
 #include "kubeadm/node/processes.hpp"
-#include "record/sha256.hpp"
 #include "sys/directory.hpp"
 #include "value/reader.hpp"
 #include "value/writer.hpp"
@@ -175,7 +175,7 @@ Backup read_backup(const Place& place, const std::string& name) {
         if (!file) throw damaged(name, std::string(k_list) + " is not a list of files");
         const auto copy = place.read_if_there(copy_of(directory, file->path));
         if (!copy) throw damaged(name, file->path + " is missing");
-        if (copy->size() != file->size || record::sha256_hex(*copy) != file->sha256)
+        if (copy->size() != file->size || digest::sha256_hex(*copy) != file->sha256)
             throw damaged(name, file->path + " is not what was saved");
         backup.files.push_back(std::move(*file));
     }
@@ -262,7 +262,7 @@ StepResult make_backup(const Node& node, const std::string& name, net::HttpClien
     sys::remove_tree(place.here(partial));
     for (const std::string& path : sources(place)) {
         const std::string text = place.read(path);
-        BackupFile file{path, record::sha256_hex(text), text.size(), owner_of(place, path)};
+        BackupFile file{path, digest::sha256_hex(text), text.size(), owner_of(place, path)};
         const std::string copy = copy_of(partial, path);
         sys::make_directories(place.here(sys::parent_of(copy)), 0700);
         place_file(node, copy, text, {0600, ::geteuid(), ::getegid()});

@@ -140,7 +140,7 @@ EtcdSnapshot save_etcd_snapshot(const Node& node, net::HttpClient& client, const
 
 std::string file_sha256(const Place& place, const std::string& path) {
     const sys::Fd fd = place.open(path, O_RDONLY);
-    record::Sha256 hash;
+    digest::Hasher hash;
     std::vector<char> piece(1U << 18U);
     for (;;) {
         const auto count = ::read(fd.get(), piece.data(), piece.size());

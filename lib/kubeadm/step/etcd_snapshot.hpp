@@ -9,9 +9,9 @@
 #include <string>
 #include <string_view>
 
+#include "digest/digest.hpp"
 #include "kubeadm/node/node.hpp"
 #include "net/http.hpp"
-#include "record/sha256.hpp"
 
 namespace kmm::kubeadm {
 
@@ -42,7 +42,7 @@ private:
     std::function<void(std::string_view)> write_;
     std::function<void(std::uint64_t)> expect_;
     std::string line_, tail_, head_;  // tail_: the last bytes, which may be the hash
-    record::Sha256 pages_, all_;
+    digest::Hasher pages_, all_;
     std::uint64_t size_ = 0;
     std::optional<std::uint64_t> remaining_;
 };

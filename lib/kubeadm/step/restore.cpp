@@ -5,13 +5,13 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "digest/digest.hpp"
 #include "kubeadm/node/facts.hpp"
 #include "kubeadm/node/manifests.hpp"
 #include "kubeadm/node/processes.hpp"
 #include "kubeadm/step/backup.hpp"
 #include "kubeadm/step/etcd_restore.hpp"
 #include "kubeadm/step/etcd_restore_parts.hpp"
-#include "record/sha256.hpp"
 #include "sys/directory.hpp"
 
 namespace kmm::kubeadm {
@@ -80,7 +80,7 @@ StepResult restore_files(const Node& node, const std::string& name) {
     for (const BackupFile& file : files) {
         const auto now = node.place.read_if_there(file.path);
         const std::string saved = node.place.read(copy_of(directory, file.path));
-        if (record::sha256_hex(saved) != file.sha256)
+        if (digest::sha256_hex(saved) != file.sha256)
             throw Error(Exit::integrity, "backup-damaged",
                         fmt::format("the backup {} changed while it was restored: {}", name, file.path));
         if (now && *now == saved) continue;

@@ -13,12 +13,12 @@
 
 #include "base/text.hpp"
 #include "cluster/folder/directory_store.hpp"
+#include "digest/digest.hpp"
 #include "plan/fleet/survey.hpp"
 #include "preflight/images.hpp"
 #include "recipe/decide/decision.hpp"
 #include "recipe/files/observe.hpp"
 #include "recipe/files/options.hpp"
-#include "recipe/golib/digest.hpp"
 #include "recipe/resource/graph.hpp"
 #include "recipe/resource/release_kinds.hpp"
 #include "recipe/resource/values.hpp"
@@ -49,7 +49,7 @@ void keep_standard_input() {
     ::lseek(0, 0, SEEK_SET);
 }
 
-std::string hash_of(const std::string& text) { return "sha256:" + tmpl::hex_digest(text, "SHA256"); }
+std::string hash_of(const std::string& text) { return "sha256:" + digest::sha256_hex(text); }
 
 /// One resource on one kernel.
 struct Rendering {

@@ -5,18 +5,27 @@
 
 #include <fmt/format.h>
 
-#include "recipe/golib/digest.hpp"
+#include "digest/digest.hpp"
+#include "recipe/golib/keys.hpp"
 #include "recipe/golib/version.hpp"
 #include "recipe/govalue/format.hpp"
 #include "recipe/sprig/sprig.hpp"
 
 namespace kmm::recipe::tmpl {
+namespace {
+
+template <digest::Algorithm algorithm>
+Value sum(Call&, List& a) {
+    return Value::string(digest::hex(a[0].text(), algorithm));
+}
+
+}  // namespace
 
 std::span<const Function> digest_functions() {
     static const Function table[] = {
-        {"sha1sum", "s", false, [](Call&, List& a) { return Value::string(hex_digest(a[0].text(), "SHA1")); }},
-        {"sha256sum", "s", false, [](Call&, List& a) { return Value::string(hex_digest(a[0].text(), "SHA256")); }},
-        {"sha512sum", "s", false, [](Call&, List& a) { return Value::string(hex_digest(a[0].text(), "SHA512")); }},
+        {"sha1sum", "s", false, sum<digest::Algorithm::sha1>},
+        {"sha256sum", "s", false, sum<digest::Algorithm::sha256>},
+        {"sha512sum", "s", false, sum<digest::Algorithm::sha512>},
         {"adler32sum", "s", false,
          [](Call&, List& a) {
              std::uint32_t low = 1, high = 0;

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "base/clean_path.hpp"
 #include "base/text.hpp"
 #include "image/reference.hpp"
 #include "recipe/toolkit/versions.hpp"
@@ -19,11 +20,6 @@ namespace {
 
 constexpr std::array<std::string_view, 3> k_file_names{"image-references", "release-metadata",
                                                        "driver-toolkit-release.json"};
-
-std::string directory_of(const std::string& file) {
-    const std::size_t slash = file.rfind('/');
-    return slash == std::string::npos ? "" : file.substr(0, slash);
-}
 
 /// What stands before the usual name of a file, "4.17.4-" of "4.17.4-image-references"; nullopt for other names.
 std::optional<std::string> stem_of(const std::string& file) {
@@ -96,7 +92,7 @@ private:
             if (one.has_references) { continue; }
             std::vector<Payload*> beside;
             for (auto& payload : payloads_) {
-                if (directory_of(payload.place.file) == directory_of(one.place.file) &&
+                if (base::directory_of(payload.place.file) == base::directory_of(one.place.file) &&
                     stem_of(payload.place.file) == stem_of(one.place.file)) {
                     beside.push_back(&payload);
                 }
@@ -123,17 +119,17 @@ private:
     /// above.
     std::vector<std::size_t> releases_of(const std::string& file) const {
         const auto stem = stem_of(file);
-        for (std::string directory = directory_of(file);;) {
+        for (std::string directory = base::directory_of(file);;) {
             std::vector<std::size_t> here, same_stem;
             for (std::size_t i = 0; i < payloads_.size(); ++i) {
-                if (directory_of(payloads_[i].place.file) != directory) { continue; }
+                if (base::directory_of(payloads_[i].place.file) != directory) { continue; }
                 here.push_back(i);
                 if (stem && stem_of(payloads_[i].place.file) == stem) { same_stem.push_back(i); }
             }
             if (!same_stem.empty()) { return same_stem; }
             if (!here.empty()) { return here; }
             if (directory.empty()) { return {}; }
-            directory = directory_of(directory);
+            directory = base::directory_of(directory);
         }
     }
 

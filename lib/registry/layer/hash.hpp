@@ -2,16 +2,14 @@
 // Streaming digests.
 #pragma once
 
-#include <cstdint>
-#include <memory>
-#include <string>
 #include <string_view>
 
+#include "digest/digest.hpp"
 #include "image/digest.hpp"
 
 namespace kmm::registry {
 
-/// Digest of a stream of bytes, by OpenSSL. Move only.
+/// Digest of a stream of bytes, as images name it. Move only.
 class Hasher {
 public:
     explicit Hasher(image::DigestAlgorithm algorithm = image::DigestAlgorithm::sha256);
@@ -26,8 +24,8 @@ public:
     [[nodiscard]] image::Digest finish();
 
 private:
-    struct Impl;
-    std::unique_ptr<Impl> impl_;
+    image::DigestAlgorithm algorithm_;
+    digest::Hasher hasher_;
 };
 
 /// Digest of `bytes`.

@@ -51,4 +51,14 @@ void Cordons::give_back(const std::string& node, const std::function<bool()>& is
     }
 }
 
+Done Cordons::uncordon(const std::string& node, const std::function<void(value::Node facts)>& watch,
+                       const std::function<std::string()>& what) {
+    const auto lifted = lift(node);
+    watch(recorder_.node(node).cordon.empty() ? value::Node() : value::Node::mapping({{"cordon", ""}}));
+    Done done;
+    done.facts = value::Node::mapping({{"cordon", ""}});
+    done.message = what() + (lifted.empty() ? "" : ", " + lifted);
+    return done;
+}
+
 }  // namespace kmm::drive

@@ -22,6 +22,10 @@ public:
     /// Lifts the cordon if it is the run's; what came of it, for people: "uncordoned", "" if the run has none there.
     /// Errors: those of cluster::Workloads::uncordon, but for a node that is gone.
     [[nodiscard]] std::string lift(const std::string& node);
+    /// Lifts the cordon of the run. `watch` is called then, with the facts that it is lifted, and looks at the node for
+    /// as long as the run asks for; `what` says what the node has. Errors: those of lift and `watch`.
+    [[nodiscard]] Done uncordon(const std::string& node, const std::function<void(value::Node facts)>& watch,
+                                const std::function<std::string()>& what);
     /// Completes the record of a node that could not be cordoned or emptied: nothing was changed there, so that it goes
     /// back to work. That the cordon was lifted is said if `is_told`, which is asked before and may throw as the store
     /// does. Never fails.

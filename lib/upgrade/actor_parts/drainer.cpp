@@ -254,13 +254,12 @@ std::string Drainer::drain(const std::string& name, const plan::DrainRules& rule
         const auto waited = blocked.empty() ? clock_.monotonic() - granted_since : evictions.blocked_for();
         auto& next_word = blocked.empty() ? next_word_of_ending : next_word_of_budget;
         if (waited >= next_word) {
-            auto word = node_event(recorder_, upgrade::EventKind::observed, name, "");
-            word.message = blocked.empty() ? fmt::format("waits for {} to end: {}", pods_text(left.evict.size()),
-                                                         names_of(left.evict, clock_.now_unix()))
-                                           : blocked;
-            word.message += fmt::format("; {} left of {}", base::format_duration(deadline.left()),
-                                        base::format_duration(milliseconds(options.node_timeout_ms)));
-            recorder_.record(word);
+            const auto cause = blocked.empty() ? fmt::format("waits for {} to end: {}", pods_text(left.evict.size()),
+                                                             names_of(left.evict, clock_.now_unix()))
+                                               : blocked;
+            tell(recorder_, name,
+                 fmt::format("{}; {} left of {}", cause, base::format_duration(deadline.left()),
+                             base::format_duration(milliseconds(options.node_timeout_ms))));
             next_word = waited + k_next_word;
         }
         if (interrupted_() || !clock_.sleep_for(std::min(pause, deadline.left())) || interrupted_())

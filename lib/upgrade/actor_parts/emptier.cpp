@@ -2,8 +2,13 @@
 #include "upgrade/actor_parts/emptier.hpp"
 
 #include "upgrade/drive/step_runner.hpp"
+#include "upgrade/engine/table.hpp"
 
 namespace kmm::drive {
+
+bool is_emptying(std::string_view step) {
+    return step == upgrade::k_step_cordon || step == upgrade::k_step_drain || step == upgrade::k_step_uncordon;
+}
 
 Done Emptier::drain(const std::string& node, const Deadline& deadline) {
     Done done;

@@ -4,11 +4,15 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
 
 #include "upgrade/actor_parts/cordons.hpp"
 #include "upgrade/actor_parts/drainer.hpp"
 
 namespace kmm::drive {
+
+/// Whether a step is one of those that empty a node or end that: it does nothing on the node itself.
+[[nodiscard]] bool is_emptying(std::string_view step);
 
 /// Of the runs whose options say by themselves what a drain may evict. Thread safe for different nodes. The references
 /// outlive it.
@@ -25,6 +29,7 @@ public:
     /// else has uncordoned it since, is cordoned and drained again. Nothing without a drain. Errors: those of
     /// Cordons::cordon, Drainer::drain and `is_schedulable`, which is only asked where it matters.
     void empty_again(const std::string& node, const std::function<bool()>& is_schedulable, const Deadline& deadline);
+
 
 private:
     Recorder& recorder_;

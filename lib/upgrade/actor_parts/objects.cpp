@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
+#include "cluster/seam/object_facts.hpp"
 #include "upgrade/drive/actor.hpp"
 
 namespace kmm::drive {
@@ -21,11 +22,6 @@ constexpr std::chrono::milliseconds k_first_said{10'000}, k_said_again{30'000};
 /// The path of an API's list of kinds.
 std::string path_of_group(const std::string& api_version) {
     return api_version.find('/') == std::string::npos ? "/api/" + api_version : "/apis/" + api_version;
-}
-
-std::int64_t number_in(const Node& object, std::initializer_list<std::string_view> path) {
-    const auto* found = object.find_path(path);
-    return found == nullptr ? 0 : found->as_int().value_or(0);
 }
 
 }  // namespace
@@ -46,7 +42,15 @@ Node placed(Node object, const kube::Resource& resource) {
     return object;
 }
 
+std::string controller_problem(const Node& object) {
+    using cluster::number_of;
+    return number_of(object, {"status", "observedGeneration"}) < number_of(object, {"metadata", "generation"})
+               ? object_text(object) + ": its controller has not seen it yet"
+               : "";
+}
+
 std::string rollout_problem(const Node& object) {
+    using cluster::number_of;
     const auto kind = object.get_string({"kind"});
     const bool is_by_hand = object.get_string({"spec", "updateStrategy", "type"}) == "OnDelete";
     const auto incomplete = [&](std::int64_t ready, std::int64_t wanted, std::int64_t updated) {
@@ -58,27 +62,26 @@ std::string rollout_problem(const Node& object) {
         return text;
     };
     if (kind != "DaemonSet" && kind != "Deployment" && kind != "StatefulSet") return "";
-    if (number_in(object, {"status", "observedGeneration"}) < number_in(object, {"metadata", "generation"}))
-        return object_text(object) + ": its controller has not seen it yet";
+    if (auto problem = controller_problem(object); !problem.empty()) return problem;
     if (kind == "DaemonSet") {
-        const auto wanted = number_in(object, {"status", "desiredNumberScheduled"});
-        const auto updated = number_in(object, {"status", "updatedNumberScheduled"});
-        const auto ready = std::min(updated, number_in(object, {"status", "numberAvailable"}));
+        const auto wanted = number_of(object, {"status", "desiredNumberScheduled"});
+        const auto updated = number_of(object, {"status", "updatedNumberScheduled"});
+        const auto ready = std::min(updated, number_of(object, {"status", "numberAvailable"}));
         return ready >= wanted ? "" : incomplete(ready, wanted, updated);
     }
     const auto* replicas = object.find_path({"spec", "replicas"});
     const auto wanted = replicas == nullptr ? 1 : replicas->as_int().value_or(1);
     // Those of a StatefulSet below its partition, an ordinal, are to stay as they are.
-    const auto kept = number_in(object, {"spec", "updateStrategy", "rollingUpdate", "partition"}) -
-                      number_in(object, {"spec", "ordinals", "start"});
-    const auto updated = number_in(object, {"status", "updatedReplicas"}) + std::max<std::int64_t>(kept, 0);
+    const auto kept = number_of(object, {"spec", "updateStrategy", "rollingUpdate", "partition"}) -
+                      number_of(object, {"spec", "ordinals", "start"});
+    const auto updated = number_of(object, {"status", "updatedReplicas"}) + std::max<std::int64_t>(kept, 0);
     // Before Kubernetes 1.22 a StatefulSet neither had minReadySeconds nor counted those that are available.
-    const bool counts_available = kind == "Deployment" || number_in(object, {"spec", "minReadySeconds"}) > 0;
+    const bool counts_available = kind == "Deployment" || number_of(object, {"spec", "minReadySeconds"}) > 0;
     const auto ready =
-        std::min(updated, number_in(object, {"status", counts_available ? "availableReplicas" : "readyReplicas"}));
+        std::min(updated, number_of(object, {"status", counts_available ? "availableReplicas" : "readyReplicas"}));
     if (ready < wanted) return incomplete(ready, wanted, updated);
     // Available ones may be those of before.
-    const auto old = number_in(object, {"status", "replicas"}) - updated;
+    const auto old = number_of(object, {"status", "replicas"}) - updated;
     return old <= 0 ? "" : fmt::format("{}: {} Pods of before are still there", object_text(object), old);
 }
 

@@ -22,6 +22,9 @@ namespace kmm::drive {
 /// none.
 [[nodiscard]] value::Node placed(value::Node object, const kube::Resource& resource);
 
+/// That the controller of a workload has not seen it as it is, "" if its status is of the present generation.
+[[nodiscard]] std::string controller_problem(const value::Node& object);
+
 /// What the rollout of a DaemonSet, Deployment or StatefulSet still lacks, "" if it is complete. Other kinds have none.
 [[nodiscard]] std::string rollout_problem(const value::Node& object);
 

@@ -56,11 +56,7 @@ std::vector<Event> find_when_ready(sys::Clock& clock, Recorder& recorder, const 
         const bool is_worth_waiting = std::all_of(events.begin(), events.end(), may_pass);
         return events.empty() || !is_worth_waiting ? std::string() : events.front().message;
     };
-    const Say say = [&](const std::string& text) {
-        auto told = node_event(recorder, upgrade::EventKind::observed, events.front().node, "");
-        told.message = text;
-        recorder.record(told);
-    };
+    const Say say = [&](const std::string& text) { tell(recorder, events.front().node, text); };
     try {
         await_clear(clock, deadline, interrupted, "", spoken(clock, deadline, say, lacks));
     } catch (const Error& error) {

@@ -26,14 +26,13 @@ std::string way_to_end(const Error& error) {
     return {};
 }
 
-/// What the transport said last, after a colon; "" for nothing.
-std::string cause_of(const Error& error) {
+}  // namespace
+
+std::string transport_cause(const Error& error) {
     for (const auto& [key, text] : error.details())
         if (key == "transport") return ": " + text.substr(text.rfind('\n') + 1);
     return "";
 }
-
-}  // namespace
 
 void WorkerSteps::pause(milliseconds& wait) {
     if (interrupted_() || !clock_.sleep_for(wait) || interrupted_()) throw Leave{StepEnd::left};
@@ -88,7 +87,7 @@ value::Node WorkerSteps::facts(const std::string& node, const Deadline& deadline
         if (reply.value) return std::move(*reply.value);
         if (reply.settled() || deadline.passed()) throw Error(*reply.error);
         if (!is_told)
-            tell_(node, fmt::format("{}{}; it is asked again", reply.error->message(), cause_of(*reply.error)));
+            tell_(node, fmt::format("{}{}; it is asked again", reply.error->message(), transport_cause(*reply.error)));
         is_told = true;
         if (unanswered_) unanswered_(node);
         pause(wait);

@@ -22,6 +22,9 @@ struct StepGroup {
     std::vector<std::string> busy = {"job-running"};  ///< codes of a node that another step is still at work on
 };
 
+/// What the transport said last, after a colon; "" for nothing.
+[[nodiscard]] std::string transport_cause(const Error& error);
+
 /// Thread safe for different nodes. The references outlive it.
 class WorkerSteps {
 public:

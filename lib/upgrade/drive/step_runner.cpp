@@ -24,6 +24,16 @@ Event node_event(const Recorder& recorder, EventKind kind, const std::string& no
     return made;
 }
 
+void tell(Recorder& recorder, const std::string& node, std::string text) {
+    auto told = node_event(recorder, EventKind::observed, node, "");
+    told.message = std::move(text);
+    recorder.record(told);
+}
+
+std::function<void(const std::string&, const std::string&)> teller(Recorder& recorder) {
+    return [&recorder](const std::string& node, const std::string& text) { tell(recorder, node, text); };
+}
+
 bool StepRunner::ends_walk(const Error& error) const {
     return error.code() == "bug" || error.code() == "state-damaged" || error.code() == "state-changed" ||
            cluster::ends_run(error);
@@ -90,9 +100,7 @@ StepEnd StepRunner::run_node(const upgrade::NodeStep& step) {
         return leave.end;
     } catch (const Error& error) {
         if (error.code() == "interrupted" && interrupted_()) {
-            auto word = node_event(recorder_, EventKind::observed, step.node, "");
-            word.message = error.message();
-            recorder_.record(word);
+            tell(recorder_, step.node, error.message());
             return StepEnd::left;
         }
         if (ends_walk(error)) throw;

@@ -14,6 +14,10 @@ namespace kmm::drive {
 /// An event of `node` in its state of now; `to` "" leaves it there.
 [[nodiscard]] upgrade::Event node_event(const Recorder& recorder, upgrade::EventKind kind, const std::string& node,
                                         const std::string& step, const std::string& to = "");
+/// Records what people are told of `node`; its state stays.
+void tell(Recorder& recorder, const std::string& node, std::string text);
+/// tell, for those that know no recorder, which outlives it.
+[[nodiscard]] std::function<void(const std::string& node, const std::string& text)> teller(Recorder& recorder);
 
 /// Thread safe for different nodes, as its actor is. The references outlive it.
 class StepRunner {

@@ -10,8 +10,8 @@
 #include "plan/decide/order.hpp"
 #include "plan/fleet/survey.hpp"
 #include "upgrade/drive/actor.hpp"
-#include "upgrade/prepare_module/fleet.hpp"
-#include "upgrade/prepare_module/look.hpp"
+#include "upgrade/module_nodes/fleet.hpp"
+#include "upgrade/module_nodes/look.hpp"
 #include "upgrade/prepare_module/prepare_parts.hpp"
 
 namespace kmm::drive {

@@ -11,7 +11,7 @@
 #include "upgrade/drive_kernel/reboot.hpp"
 #include "upgrade/kernel/subject.hpp"
 #include "upgrade/module/subject.hpp"
-#include "upgrade/prepare_module/worker.hpp"
+#include "upgrade/module_nodes/worker.hpp"
 
 namespace kmm::drive {
 

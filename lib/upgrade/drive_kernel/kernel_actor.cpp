@@ -12,7 +12,7 @@
 #include "upgrade/actor_parts/objects.hpp"
 #include "upgrade/actor_parts/user_check.hpp"
 #include "upgrade/drive_kernel/control_planes.hpp"
-#include "upgrade/prepare_module/look.hpp"
+#include "upgrade/module_nodes/look.hpp"
 
 namespace kmm::drive {
 
@@ -26,11 +26,6 @@ namespace {
 constexpr milliseconds k_kubelet_pause{1000};
 constexpr milliseconds k_glance{15'000};
 constexpr milliseconds k_check_patience{120'000};  ///< a kubelet says what its node runs within seconds
-
-/// Steps that do nothing on the node itself.
-bool is_by_api_alone(const std::string& step) {
-    return step == k_step_cordon || step == k_step_drain || step == k_step_uncordon;
-}
 
 /// Steps in which the node is rebooted.
 bool reboots(const std::string& step) { return step == k_step_reboot || step == upgrade::k_step_rollback; }
@@ -62,20 +57,11 @@ KernelActor::KernelActor(cluster::ClusterStore& store, cluster::Workloads& workl
       interrupted_(std::move(interrupted)),
       subject_(subject_of(recorder.header())),
       has_kubelets_(has_kubelets),
-      agent_(runner, clock, interrupted_,
-             [this](const std::string& node, const std::string& text) { tell(node, text); }),
-      drivers_(
-          store, runner, clock, interrupted_,
-          [this](const std::string& node, const std::string& text) { tell(node, text); }, subject_.loader),
+      agent_(runner, clock, interrupted_, teller(recorder)),
+      drivers_(store, runner, clock, interrupted_, teller(recorder), subject_.loader),
       emptier_(workloads, recorder, clock, interrupted_),
       pools_(std::move(pools)),
       others_(std::move(others)) {}
-
-void KernelActor::tell(const std::string& node, const std::string& text) {
-    auto told = node_event(recorder_, EventKind::observed, node, "");
-    told.message = text;
-    recorder_.record(told);
-}
 
 std::optional<std::string> KernelActor::seen_boot(const std::string& node) {
     const std::lock_guard guard(mutex_);
@@ -85,7 +71,7 @@ std::optional<std::string> KernelActor::seen_boot(const std::string& node) {
 
 Sight KernelActor::look(const upgrade::NodeStep& step, const Deadline& deadline) {
     Sight sight;
-    if (is_by_api_alone(step.step)) return sight;
+    if (is_emptying(step.step)) return sight;
     const auto before = recorder_.node(step.node);
     try {
         if (step.step == upgrade::k_step_rollback && is_gone(step.node)) return sight;
@@ -123,7 +109,7 @@ Sight KernelActor::look(const upgrade::NodeStep& step, const Deadline& deadline)
 }
 
 value::Node KernelActor::intent(const upgrade::NodeStep& step) {
-    if (step.step == k_step_cordon) return Cordons::intent();
+    if (step.step == upgrade::k_step_cordon) return Cordons::intent();
     auto facts = value::Node::mapping();
     if (step.step == k_step_install) set_installed(facts, recorder_.header().to_version);
     if (!reboots(step.step)) return facts;
@@ -145,9 +131,9 @@ value::Node KernelActor::intent(const upgrade::NodeStep& step) {
 Done KernelActor::act(const upgrade::NodeStep& step, const Sight& sight, const Deadline& deadline) {
     const auto& name = step.node;
     if (name.empty()) return pools_.act(step.step);
-    if (step.step == k_step_cordon) return emptier_.cordons().cordon(name);
-    if (step.step == k_step_drain) return emptier_.drain(name, deadline);
-    if (step.step == k_step_uncordon) return uncordon(name);
+    if (step.step == upgrade::k_step_cordon) return emptier_.cordons().cordon(name);
+    if (step.step == upgrade::k_step_drain) return emptier_.drain(name, deadline);
+    if (step.step == upgrade::k_step_uncordon) return uncordon(name);
     if (!sight.seen.has_value()) return leave_gone(name);
     const auto& seen = std::any_cast<const SystemSight&>(sight.seen);
     if (step.step == k_step_check) return check(name, seen, deadline);
@@ -186,7 +172,7 @@ Done KernelActor::check(const std::string& name, const SystemSight& seen, const 
 
 void KernelActor::await_others(const std::string& name, const SystemSight& seen, const Deadline& deadline) {
     if (others_ == nullptr) return;
-    const Say say = [&](const std::string& text) { tell(name, text); };
+    const Say say = [&](const std::string& text) { tell(recorder_, name, text); };
     const auto record = recorder_.node(name);
     const bool has_rebooted = !boot_before(record).empty() && boot_before(record) != seen.boot_id;
     const auto containers = has_rebooted ? recipe_containers_of(record) : std::map<std::string, std::string>();
@@ -262,7 +248,7 @@ void KernelActor::await_quorum(const std::string& name, milliseconds patience) {
                           ? PodsOf([&](const std::string& node) { return workloads_.pods(node); })
                           : PodsOf();
     const Deadline deadline(clock_, patience);
-    const Say say = [&](const std::string& text) { tell(name, text); };
+    const Say say = [&](const std::string& text) { tell(recorder_, name, text); };
     std::string problem;
     const auto lacks = [&] {
         const auto snapshot = store_.read();
@@ -347,25 +333,22 @@ void KernelActor::watch(const std::string& name, value::Node facts) {
 }
 
 Done KernelActor::uncordon(const std::string& name) {
-    const auto lifted = emptier_.cordons().lift(name);
-    watch(name, recorder_.node(name).cordon.empty() ? value::Node() : value::Node::mapping({{"cordon", ""}}));
-    Done done;
-    done.facts = value::Node::mapping({{"cordon", ""}});
-    done.message =
-        fmt::format("kernel {}, {}{}", recorder_.header().to_version,
-                    text_of(decode_drivers(drivers_of(recorder_.node(name)))), lifted.empty() ? "" : ", " + lifted);
-    return done;
+    return emptier_.cordons().uncordon(
+        name, [&](value::Node facts) { watch(name, std::move(facts)); },
+        [&] {
+            return fmt::format("kernel {}, {}", recorder_.header().to_version,
+                               text_of(decode_drivers(drivers_of(recorder_.node(name)))));
+        });
 }
 
 void KernelActor::explain(const upgrade::NodeStep& step, const Error& error, Event& failed) {
     for (const auto& [key, text] : error.details()) {
-        if (key == "transport")
-            failed.message = fmt::format("{}: {}", error.message(), text.substr(text.rfind('\n') + 1));
+        if (key == "transport") failed.message = error.message() + transport_cause(error);
         if (key == "output" || key == "kernel") failed.message = fmt::format("{}: {}", error.message(), text);
         if (key == "errno" && error.message().find(text) == std::string::npos)
             failed.message = fmt::format("{}: {}", text, failed.message);
     }
-    if (step.step == k_step_cordon || step.step == k_step_drain) {
+    if (step.step == upgrade::k_step_cordon || step.step == upgrade::k_step_drain) {
         emptier_.cordons().give_back(step.node, [] { return true; }, failed);
         return;
     }
@@ -373,7 +356,7 @@ void KernelActor::explain(const upgrade::NodeStep& step, const Error& error, Eve
     if (step.step == k_step_reboot && error.code() != "node-not-rebooted" && error.code() != "node-not-back")
         set_reboot_asked(failed.facts, "");
     // What runs there now: only a look can tell.
-    if (is_by_api_alone(step.step) || error.code() == "node-unreachable" || error.code() == "node-not-back") return;
+    if (is_emptying(step.step) || error.code() == "node-unreachable" || error.code() == "node-not-back") return;
     const auto facts = glance(step.node);
     for (const auto& member : facts.members()) failed.facts.set(member.key, member.value);
 }
@@ -391,7 +374,8 @@ value::Node KernelActor::glance(const std::string& node) {
     try {
         if (const auto seen = agent_.glance(node, k_glance)) {
             if (!seen->job.empty())
-                tell(node, fmt::format("the job {} is still under way there, and goes on", base::escape(seen->job)));
+                tell(recorder_, node,
+                     fmt::format("the job {} is still under way there, and goes on", base::escape(seen->job)));
             return facts_of(*seen);
         }
     } catch (const Error& error) {

@@ -90,7 +90,6 @@ private:
     [[nodiscard]] static value::Node facts_of(const SystemSight& seen);
     /// Drivers of Modules, for people.
     [[nodiscard]] static std::string text_of(const std::map<std::string, LoadedDriver>& drivers);
-    void tell(const std::string& node, const std::string& text);
     [[nodiscard]] std::optional<std::string> seen_boot(const std::string& node);
 
     cluster::ClusterStore& store_;

@@ -14,7 +14,8 @@
 #include "plan/kmm/eligible.hpp"
 #include "plan/kmm/find_named.hpp"
 #include "upgrade/drive_kernel/control_planes.hpp"
-#include "upgrade/prepare_module/fleet.hpp"
+#include "upgrade/module_nodes/fleet.hpp"
+#include "upgrade/module_nodes/linux_nodes.hpp"
 #include "upgrade/prepare_module/prepare_parts.hpp"
 
 namespace kmm::drive {
@@ -155,7 +156,7 @@ Diagnostics kernel_obstacles(const api::Objects& objects, const upgrade::Run& ru
             if (!is_on(row, node.name)) continue;
             is_needed = true;
             const auto* object = plan::find_named(objects.nodes, node.name);
-            const auto label = version_labels_of(*object, module.meta.namespace_, module.meta.name).module;
+            const auto label = module_labels_of(*object, module.meta.namespace_, module.meta.name).module;
             if (label && *label != version) waiting.push_back(fmt::format("{} ({})", node.name, base::escape(*label)));
         }
         if (!waiting.empty())

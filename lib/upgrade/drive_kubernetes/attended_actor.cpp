@@ -69,10 +69,7 @@ void AttendedActor::run_hooks(Hooks::When when, const std::string& node, const D
     const auto* in = stage();
     if (in == nullptr) return;
     for (const auto& name : hooks_.run(when, in->during, node, deadline)) {
-        if (node.empty()) continue;
-        auto ran = node_event(recorder_, upgrade::EventKind::observed, node, "");
-        ran.message = fmt::format("hook {} is done", base::escape(name));
-        recorder_.record(ran);
+        if (!node.empty()) tell(recorder_, node, fmt::format("hook {} is done", base::escape(name)));
     }
 }
 

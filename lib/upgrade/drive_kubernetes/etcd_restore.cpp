@@ -92,14 +92,12 @@ std::string EtcdRestorePlan::loss() const {
 
 EtcdRestorer::EtcdRestorer(cluster::NodeRunner& runner, Recorder& recorder, sys::Clock& clock,
                            std::function<bool()> interrupted)
-    : recorder_(recorder),
-      agent_(runner, clock, std::move(interrupted),
-             [this](const std::string& node, const std::string& text) { record(node, "", text); }) {}
+    : recorder_(recorder), agent_(runner, clock, std::move(interrupted), teller(recorder)) {}
 
 void EtcdRestorer::record(const std::string& node, const std::string& phase, const std::string& text) {
     auto told = node_event(recorder_, EventKind::observed, node, "");
     told.message = text;
-    if (!phase.empty()) told.facts.set("etcdRestore", phase);
+    told.facts.set("etcdRestore", phase);
     recorder_.record(told);
 }
 
@@ -214,7 +212,7 @@ void EtcdRestorer::bring_snapshot(const EtcdRestorePlan& plan, const EtcdMemberS
                         fmt::format("node {}: the snapshot ends at {} of {} bytes", to.node, at, plan.size));
         at = *next;
     }
-    record(to.node, "", fmt::format("has the snapshot of {}: {} bytes, proven", plan.source, plan.size));
+    tell(recorder_, to.node, fmt::format("has the snapshot of {}: {} bytes, proven", plan.source, plan.size));
 }
 
 void EtcdRestorer::carry_out(const EtcdRestorePlan& plan, const std::function<Deadline()>& deadline) {
@@ -249,7 +247,7 @@ void EtcdRestorer::carry_out(const EtcdRestorePlan& plan, const std::function<De
                                     base::escape(cluster)))
                 .hint("see the logs of etcd; kmm-upgrade resume looks again");
         cluster = found;
-        record(member.node, "", "etcd: " + seen.get_string({"message"}));
+        tell(recorder_, member.node, "etcd: " + seen.get_string({"message"}));
     }
     on_all("servers", "done");
 }

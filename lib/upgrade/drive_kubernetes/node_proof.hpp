@@ -10,7 +10,7 @@
 #include "kubernetes/versions/observe.hpp"
 #include "kubernetes/versions/version.hpp"
 #include "upgrade/drive/deadline.hpp"
-#include "upgrade/drive_kubernetes/cluster_view.hpp"
+#include "upgrade/drive_cluster/cluster_view.hpp"
 
 namespace kmm::drive {
 

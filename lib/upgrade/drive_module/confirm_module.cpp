@@ -26,7 +26,7 @@ constexpr const char* k_failed_state = "validating-failed";
 std::vector<std::string> ModuleActor::changed_labels(const api::Node& node) const {
     const auto& version = tools_.run().to_version;
     const auto wanted = version.empty() ? std::nullopt : std::optional<std::string>(version);
-    const auto labels = version_labels_of(node, subject_.ns, subject_.name);
+    const auto labels = module_labels_of(node, subject_.ns, subject_.name);
     std::vector<std::string> others;
     const auto compare_label = [&](const char* label, const std::optional<std::string>& value) {
         if (value != wanted)

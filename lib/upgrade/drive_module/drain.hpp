@@ -10,7 +10,7 @@
 #include "cluster/seam/workloads.hpp"
 #include "plan/fleet/drain.hpp"
 #include "upgrade/engine/run.hpp"
-#include "upgrade/prepare_module/dry_run.hpp"
+#include "upgrade/module_nodes/dry_run.hpp"
 
 namespace kmm::drive {
 

@@ -136,7 +136,7 @@ Sight ModuleActor::look(const upgrade::NodeStep& step, const Deadline& deadline)
 }
 
 value::Node ModuleActor::intent(const upgrade::NodeStep& step) {
-    if (step.step == "cordon") return Cordons::intent();
+    if (step.step == upgrade::k_step_cordon) return Cordons::intent();
     auto facts = value::Node::mapping();
     if (step.step == "unload" || step.step == "load" || step.step == upgrade::k_step_rollback)
         facts.set("currentKnown", false);
@@ -148,8 +148,8 @@ Done ModuleActor::act(const upgrade::NodeStep& step, const Sight& sight, const D
     if (!sight.seen.has_value()) return leave_gone(name);
     const auto& seen = std::any_cast<const Look&>(sight.seen);
     if (step.step == "check") return done_of(way_->check(name, seen, deadline));
-    if (step.step == "cordon") return tools_.cordons.cordon(name);
-    if (step.step == "drain") {
+    if (step.step == upgrade::k_step_cordon) return tools_.cordons.cordon(name);
+    if (step.step == upgrade::k_step_drain) {
         Done done;
         done.message = drainer_.drain(
             name, drain_rules_of(tools_.run().options, fleet_.module_or_name(), tools_.workloads), deadline);
@@ -158,7 +158,7 @@ Done ModuleActor::act(const upgrade::NodeStep& step, const Sight& sight, const D
     if (step.step == "unload") return done_of(way_->unload(name, seen, deadline));
     if (step.step == "load") return done_of(way_->load(name, seen, deadline));
     if (step.step == "validate") return validate(name, seen, deadline);
-    if (step.step == "uncordon") return uncordon(name);
+    if (step.step == upgrade::k_step_uncordon) return uncordon(name);
     return roll_back(name, seen, deadline);
 }
 
@@ -191,18 +191,14 @@ void ModuleActor::watch(const std::string& name, value::Node facts) {
 }
 
 Done ModuleActor::uncordon(const std::string& name) {
-    const auto lifted = tools_.cordons.lift(name);
-    watch(name, tools_.recorder.node(name).cordon.empty() ? value::Node() : value::Node::mapping({{"cordon", ""}}));
-    const auto node = tools_.node(name);
-    const auto build = node.live.brief();
-    const auto what =
-        node.goal == upgrade::module::k_goal_absent
-            ? "unloaded " + subject_.kernel_module
-            : fmt::format("loaded {} {}", subject_.kernel_module, build.empty() ? tools_.run().to_version : build);
-    Done done;
-    done.facts = value::Node::mapping({{"cordon", ""}});
-    done.message = what + (lifted.empty() ? "" : ", " + lifted);
-    return done;
+    return tools_.cordons.uncordon(
+        name, [&](value::Node facts) { watch(name, std::move(facts)); },
+        [&] {
+            const auto node = tools_.node(name);
+            if (node.goal == upgrade::module::k_goal_absent) return "unloaded " + subject_.kernel_module;
+            const auto build = node.live.brief();
+            return fmt::format("loaded {} {}", subject_.kernel_module, build.empty() ? tools_.run().to_version : build);
+        });
 }
 
 bool ModuleActor::is_gone(const std::string& name, const Error& why) {
@@ -234,11 +230,11 @@ void ModuleActor::explain(const upgrade::NodeStep& step, const Error& error, upg
     }
     if (error.code() == "check-failed" && !error.details().empty())
         failed.message = fmt::format("{}: {}", error.message(), error.details().front().second);
-    if (step.step == "cordon" || step.step == "drain") {
+    if (step.step == upgrade::k_step_cordon || step.step == upgrade::k_step_drain) {
         // A cordon that was refused has to be lifted as well where the refusal may not be the last word, but it is not
         // reported.
         tools_.cordons.give_back(
-            step.node, [&] { return step.step != "cordon" || is_cordoned_by_run(step.node); }, failed);
+            step.node, [&] { return step.step != upgrade::k_step_cordon || is_cordoned_by_run(step.node); }, failed);
     }
     // What runs there now: only a look can tell.
     if (step.step != "check" && error.code() != "node-not-found")

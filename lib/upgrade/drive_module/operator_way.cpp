@@ -6,8 +6,8 @@
 #include "api/codec.hpp"
 #include "api/labels.hpp"
 #include "base/text.hpp"
-#include "upgrade/prepare_module/operator_check.hpp"
-#include "upgrade/prepare_module/wanted.hpp"
+#include "upgrade/module_nodes/operator_check.hpp"
+#include "upgrade/module_nodes/wanted.hpp"
 
 namespace kmm::drive {
 
@@ -56,12 +56,6 @@ std::optional<LiveModule> OperatorWay::glance(const std::string& name) {
     return result.look ? std::optional(result.look->module) : std::nullopt;
 }
 
-void OperatorWay::tell(const std::string& name, const std::string& message) {
-    auto word = tools_.event(EventKind::observed, name, "");
-    word.message = message;
-    tools_.recorder.record(word);
-}
-
 std::string OperatorWay::plugin_pods(const OperatorView& view) const {
     std::vector<std::string> names;
     try {
@@ -82,7 +76,7 @@ void OperatorWay::mend(const OperatorView& view, const std::string& version) {
     if (!tools_.run().options.repair) throw *dead;
     const auto key = api::label_version_schedule(view.key, view.ns, view.name);
     const auto& name = view.node.node.meta.name;
-    tell(name, fmt::format("repairs {} {}: takes {}={} away", view.row(version).name,
+    tell(tools_.recorder, name, fmt::format("repairs {} {}: takes {}={} away", view.row(version).name,
                            plan::to_string(view.row(version)), api::to_string(view.key), view.labels.schedule));
     try {
         tools_.fleet.store().patch_node_labels(name, {{key, std::nullopt}}, {{key, view.labels.schedule}});
@@ -120,7 +114,8 @@ void OperatorWay::wait(const std::string& name, const std::string& version, Oper
         last = missing->text;
         if (missing->text != told && (deadline.passed() || tools_.clock.monotonic() - since >= k_before_word)) {
             told = missing->text;
-            tell(name, fmt::format("waits for {}{}", missing->text, missing->on_plugin_pods ? plugin_pods(seen) : ""));
+            const auto pods = missing->on_plugin_pods ? plugin_pods(seen) : "";
+            tell(tools_.recorder, name, fmt::format("waits for {}{}", missing->text, pods));
         }
         if (deadline.passed()) {
             const auto timeout = base::format_duration(milliseconds(tools_.run().options.node_timeout_ms));
@@ -212,7 +207,7 @@ Facts OperatorWay::validate(const std::string& name, const Look& seen) {
 
 Facts OperatorWay::rollback(const std::string& name, const Look& /*seen*/, const Deadline& deadline) {
     const auto node = tools_.node(name);
-    const auto before = decode_version_labels(node.from_labels).module;
+    const auto before = decode_module_labels(node.from_labels).module;
     const auto back = before.value_or("");
     const bool had_module = !node.from_entry.is_null();
     const auto now = view(name);

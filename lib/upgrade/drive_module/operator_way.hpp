@@ -5,7 +5,7 @@
 #include <string>
 
 #include "upgrade/drive_module/way.hpp"
-#include "upgrade/prepare_module/operator_view.hpp"
+#include "upgrade/module_nodes/operator_view.hpp"
 
 namespace kmm::drive {
 
@@ -42,7 +42,6 @@ private:
     /// Takes the schedule label away that keeps KMM from going on, if the run is to repair. Errors:
     /// "version-labels-stuck" otherwise.
     void mend(const OperatorView& view, const std::string& version);
-    void tell(const std::string& name, const std::string& message);
     /// Names of DaemonSets' Pods that are in the way, " (NAME, NAME)"; "" if they cannot be asked for.
     [[nodiscard]] std::string plugin_pods(const OperatorView& view) const;
     [[nodiscard]] Facts facts_of(const std::string& name, const std::string& message) const;

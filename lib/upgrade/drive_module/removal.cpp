@@ -69,7 +69,7 @@ Facts WorkerWay::check_removal(const std::string& name, const Look& seen) {
             .hint("unload it on the node");
     if (is_live) tools_.fleet.require_unloadable(name, seen.facts.boot_id);
     const bool in_place =
-        !is_live && !view.status && !view.spec && view.labels == VersionLabels() && !view.ready && !view.version_ready;
+        !is_live && !view.status && !view.spec && view.labels == ModuleLabels() && !view.ready && !view.version_ready;
     auto facts = value::Node::mapping();
     facts.set("next", in_place ? "validate" : "unload");
     facts.set("kernel", seen.facts.kernel);

@@ -40,7 +40,7 @@ void WorkerWay::learn(const std::string& name, const Look& seen, const Deadline&
 void WorkerWay::restore(const std::string& name, const upgrade::module::Node& node, const Look& seen,
                         const Deadline& deadline) {
     auto& fleet = tools_.fleet;
-    const auto labels = decode_version_labels(node.from_labels);
+    const auto labels = decode_module_labels(node.from_labels);
     std::optional<api::NodeModule> previous;
     if (!node.from_entry.is_null()) previous = api::decode_node_module(node.from_entry);
     const bool previous_live = previous && seen.module.presence == Presence::live && !node.from_identity.empty() &&

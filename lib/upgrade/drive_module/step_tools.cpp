@@ -78,7 +78,7 @@ void StepTools::require_label(const std::string& name) {
     // Whoever tries a node again has seen what it stopped at, and the run itself may have changed the label.
     if (upgrade::module::is_apply(run) || node.attempts > 1) return;
     const auto found = fleet.view(name).labels.module;
-    const auto before = decode_version_labels(node.from_labels).module;
+    const auto before = decode_module_labels(node.from_labels).module;
     if (found == before || found == run.to_version) return;
     throw Error(
         Exit::locked, "label-changed",

@@ -7,13 +7,13 @@
 
 #include "cluster/seam/workloads.hpp"
 #include "upgrade/actor_parts/cordons.hpp"
-#include "upgrade/actor_parts/late_words.hpp"
+#include "upgrade/actor_parts/watchdog.hpp"
 #include "upgrade/drive/recorder.hpp"
 #include "upgrade/drive/step_runner.hpp"
 #include "upgrade/module/subject.hpp"
-#include "upgrade/prepare_module/fleet.hpp"
-#include "upgrade/prepare_module/look.hpp"
-#include "upgrade/prepare_module/worker.hpp"
+#include "upgrade/module_nodes/fleet.hpp"
+#include "upgrade/module_nodes/look.hpp"
+#include "upgrade/module_nodes/worker.hpp"
 
 namespace kmm::drive {
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
+#include "upgrade/actor_parts/worker_steps.hpp"
 #include "upgrade/drive_module/worker_way.hpp"
 
 namespace kmm::drive {
@@ -17,10 +18,10 @@ constexpr std::chrono::milliseconds k_before_next_check{1000};
 
 }  // namespace
 
-LateWords::Watch WorkerWay::watch(const std::string& name, const std::string& what, std::chrono::milliseconds patience,
+Watchdog::Watch WorkerWay::watch(const std::string& name, const std::string& what, std::chrono::milliseconds patience,
                                   const Deadline& deadline) {
     const auto silence = silence_from_now(tools_.clock, what, deadline.left());
-    return late_.watch(patience, [this, name, silence] {
+    return watchdog_.watch(patience, [this, name, silence] {
         auto told = tools_.event(EventKind::observed, name, "");
         told.message = silence.text();
         told.facts = silence.facts();
@@ -28,12 +29,10 @@ LateWords::Watch WorkerWay::watch(const std::string& name, const std::string& wh
     });
 }
 
-void WorkerWay::end_watch(LateWords::Watch& watched, const std::string& name, std::chrono::milliseconds begin) {
+void WorkerWay::end_watch(Watchdog::Watch& watched, const std::string& name, std::chrono::milliseconds begin) {
     if (!watched.end()) return;
     const auto took = std::chrono::floor<std::chrono::seconds>(tools_.clock.monotonic() - begin);
-    auto answered = tools_.event(EventKind::observed, name, "");
-    answered.message = fmt::format("answered after {}", base::format_duration(took));
-    tools_.recorder.record(answered);
+    tell(tools_.recorder, name, fmt::format("answered after {}", base::format_duration(took)));
 }
 
 Reply<WorkerResult> WorkerWay::call(const std::string& verb, const std::string& name, const std::string& text,
@@ -50,20 +49,14 @@ Reply<WorkerResult> WorkerWay::call(const std::string& verb, const std::string& 
 void WorkerWay::record_warnings(const std::string& name, const std::vector<std::string>& warnings) {
     for (const auto& warning : warnings) {
         const auto text = warnings_.tell(name, warning);
-        if (!text) continue;
-        auto told = tools_.event(EventKind::observed, name, "");
-        told.message = *text;
-        tools_.recorder.record(told);
+        if (text) tell(tools_.recorder, name, *text);
     }
 }
 
 void WorkerWay::record_lost(const std::string& name, const Error& error, const std::string& then) {
     auto lost = tools_.event(EventKind::observed, name, "");
     lost.reason = error.code();
-    lost.message = error.message();
-    for (const auto& [key, text] : error.details())
-        if (key == "transport") lost.message += ": " + text.substr(text.rfind('\n') + 1);
-    lost.message += "; " + then;
+    lost.message = fmt::format("{}{}; {}", error.message(), transport_cause(error), then);
     tools_.recorder.record(lost);
 }
 

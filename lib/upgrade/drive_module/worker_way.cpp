@@ -9,7 +9,7 @@
 #include "api/codec.hpp"
 #include "base/text.hpp"
 #include "upgrade/engine/procedure.hpp"
-#include "upgrade/prepare_module/wanted.hpp"
+#include "upgrade/module_nodes/wanted.hpp"
 
 namespace kmm::drive {
 

@@ -61,10 +61,10 @@ private:
                                                const std::string& digest, const Deadline& deadline);
     /// Watches a question to a node; what people are told once it takes longer than `patience` is recorded, as an
     /// `observed` event.
-    [[nodiscard]] LateWords::Watch watch(const std::string& name, const std::string& what,
+    [[nodiscard]] Watchdog::Watch watch(const std::string& name, const std::string& what,
                                          std::chrono::milliseconds patience, const Deadline& deadline);
     /// Ends that, and records that the node has answered if people were told that it has not.
-    void end_watch(LateWords::Watch& watched, const std::string& name, std::chrono::milliseconds begin);
+    void end_watch(Watchdog::Watch& watched, const std::string& name, std::chrono::milliseconds begin);
     /// Records, as an `observed` event, that a call was lost, and `then`.
     void record_lost(const std::string& name, const Error& error, const std::string& then);
     /// Records, as `observed` events, what a worker warned of there, each once.
@@ -88,7 +88,7 @@ private:
 
     StepTools& tools_;
     WorkerWarnings warnings_;
-    LateWords late_;
+    Watchdog watchdog_;
 };
 
 }  // namespace kmm::drive

@@ -15,6 +15,7 @@
 #include "base/join_some.hpp"
 #include "base/text.hpp"
 #include "cluster/seam/object_facts.hpp"
+#include "upgrade/actor_parts/objects.hpp"
 #include "upgrade/drive_recipe/readiness.hpp"
 
 namespace kmm::drive {
@@ -235,12 +236,7 @@ std::string Downgrade::restart_one(const std::string& driver, const std::string&
     const auto live = client_.find(kube::resources::k_daemon_sets, key_of_text(driver));
     if (!live) return fmt::format("DaemonSet {} does not exist", driver);
     if (!selects(*live, labels, Label::every)) return "";
-    const auto number = [&](std::initializer_list<std::string_view> path) {
-        const auto* found = live->find_path(path);
-        return found == nullptr ? std::int64_t{0} : found->as_int().value_or(0);
-    };
-    if (number({"status", "observedGeneration"}) < number({"metadata", "generation"}))
-        return fmt::format("DaemonSet {}: its controller has not seen it yet", driver);
+    if (auto problem = controller_problem(*live); !problem.empty()) return problem;
     const auto wanted = cluster::annotation_of(*live, "deprecated.daemonset.template.generation");
     const Node* current = nullptr;
     const auto pods =

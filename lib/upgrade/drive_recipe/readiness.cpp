@@ -113,11 +113,6 @@ std::string job_problem(const Node& job) {
            (suspended != nullptr && suspended->as_bool() == true ? " (spec.suspend: it does not run)" : "");
 }
 
-std::int64_t generation_in(const Node& object, std::initializer_list<std::string_view> path) {
-    const auto* found = object.find_path(path);
-    return found == nullptr ? 0 : found->as_int().value_or(0);
-}
-
 std::string claim_problem(const Node& claim) {
     const auto phase = claim.get_string({"status", "phase"});
     if (phase == "Bound") return "";
@@ -138,9 +133,8 @@ std::string service_problem(const Node& service) {
 
 /// Of a ReplicaSet or ReplicationController.
 std::string replicas_problem(const Node& live) {
-    if (generation_in(live, {"status", "observedGeneration"}) < generation_in(live, {"metadata", "generation"}))
-        return object_text(live) + ": its controller has not seen it yet";
-    const auto available = generation_in(live, {"status", "availableReplicas"}), wanted = wanted_pods(live);
+    if (auto problem = controller_problem(live); !problem.empty()) return problem;
+    const auto available = cluster::number_of(live, {"status", "availableReplicas"}), wanted = wanted_pods(live);
     return available >= wanted
                ? ""
                : fmt::format("{}: {} of {} Pods are available", object_text(live), available, wanted);
@@ -152,7 +146,7 @@ std::string module_problem(const Node& live) {
         if (live.find_path({"spec", part}) == nullptr) continue;
         if (live.find_path({"status", part}) == nullptr)
             return object_text(live) + ": its controller has not seen it yet";
-        const auto count = [&](std::string_view name) { return generation_in(live, {"status", part, name}); };
+        const auto count = [&](std::string_view name) { return cluster::number_of(live, {"status", part, name}); };
         const auto available = count("availableNumber");
         const auto wanted = std::max(count("nodesMatchingSelectorNumber"), count("desiredNumber"));
         if (available < wanted)
@@ -183,9 +177,9 @@ std::string_view needed_condition(const Node& object) {
 /// Of kinds without a rule of their own.
 std::string condition_problem(const Node& live) {
     const auto unseen = [&] { return object_text(live) + ": its controller has not seen it yet"; };
-    const auto generation = generation_in(live, {"metadata", "generation"});
+    const auto generation = cluster::number_of(live, {"metadata", "generation"});
     const auto is_old = [&](const Node& from, std::initializer_list<std::string_view> path) {
-        return from.find_path(path) != nullptr && generation_in(from, path) < generation;
+        return from.find_path(path) != nullptr && cluster::number_of(from, path) < generation;
     };
     if (is_old(live, {"status", "observedGeneration"})) return unseen();
     const auto needed = needed_condition(live);

@@ -103,6 +103,12 @@ void Table::check_stages() const {
     }
 }
 
+Step Step::of_node(std::string_view name, std::vector<std::string> from, std::string during, std::string_view done) {
+    auto failed = during + "-failed";
+    return Step{std::string(name), Scope::node,       std::move(from),
+                std::move(during), std::string(done), std::move(failed)};
+}
+
 Table::Table(Parts parts) : parts_(std::move(parts)) {
     add_state(Scope::run, std::string(k_run_started), StateKind::resting);
     add_state(Scope::node, std::string(k_node_pending), StateKind::resting);

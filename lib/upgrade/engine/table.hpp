@@ -20,6 +20,8 @@ inline constexpr std::string_view k_node_pending = "pending", k_node_done = "don
                                   k_node_rolled_back = "rolled-back";
 /// Steps that every procedure has: two of the run, and the way back of a node.
 inline constexpr std::string_view k_step_complete = "complete", k_step_abort = "abort", k_step_rollback = "rollback";
+/// Steps of a node in procedures that empty it. They do nothing on the node itself.
+inline constexpr std::string_view k_step_cordon = "cordon", k_step_drain = "drain", k_step_uncordon = "uncordon";
 
 /// Stages, steps of the run, of procedures that keep the machines' own updates off.
 inline constexpr std::string_view k_stage_pause_pools = "pause-pools", k_stage_unpause_pools = "unpause-pools";
@@ -49,6 +51,10 @@ struct Step {
     Scope scope = Scope::node;
     std::vector<std::string> from;  ///< states it may begin in, apart from `during` (redo) and `failed` (again)
     std::string during, done, failed;
+
+    /// Of a node, with `during` and "-failed" for `failed`.
+    [[nodiscard]] static Step of_node(std::string_view name, std::vector<std::string> from, std::string during,
+                                      std::string_view done);
 };
 
 /// A part of a run: a walk of nodes through steps, or one step of the run itself. It follows any stage before it whose

@@ -11,11 +11,6 @@
 namespace kmm::upgrade::kernel {
 namespace {
 
-Step node_step(std::string_view name, std::vector<std::string> from, std::string during, std::string done) {
-    auto failed = during + "-failed";
-    return Step{std::string(name), Scope::node, std::move(from), std::move(during), std::move(done), std::move(failed)};
-}
-
 Stage walk_stage(std::string_view name, bool pauses) {
     std::vector<std::string> steps;
     for (const auto step : {k_step_check, k_step_cordon, k_step_drain, k_step_install, k_step_reboot, k_step_load,
@@ -47,14 +42,14 @@ Table make_table() {
                           false,
                           true}};
     parts.steps = {
-        node_step(k_step_check, {"pending"}, "checking", "checked"),
-        node_step(k_step_cordon, {"checked"}, "cordoning", "cordoned"),
-        node_step(k_step_drain, {"cordoned"}, "draining", "drained"),
-        node_step(k_step_install, {"checked", "drained"}, "installing", "installed"),
-        node_step(k_step_reboot, {"installed"}, "rebooting", "rebooted"),
-        node_step(k_step_load, {"checked", "rebooted"}, "loading", "loaded"),
-        node_step(k_step_validate, {"loaded"}, "validating", std::string(k_node_done)),
-        node_step(k_step_uncordon, {"validating"}, "uncordoning", std::string(k_node_done)),
+        Step::of_node(k_step_check, {"pending"}, "checking", "checked"),
+        Step::of_node(k_step_cordon, {"checked"}, "cordoning", "cordoned"),
+        Step::of_node(k_step_drain, {"cordoned"}, "draining", "drained"),
+        Step::of_node(k_step_install, {"checked", "drained"}, "installing", "installed"),
+        Step::of_node(k_step_reboot, {"installed"}, "rebooting", "rebooted"),
+        Step::of_node(k_step_load, {"checked", "rebooted"}, "loading", "loaded"),
+        Step::of_node(k_step_validate, {"loaded"}, "validating", std::string(k_node_done)),
+        Step::of_node(k_step_uncordon, {"validating"}, "uncordoning", std::string(k_node_done)),
     };
     std::vector<std::string> touched = {std::string(k_node_pending), std::string(k_node_done),
                                         std::string(k_node_skipped)};
@@ -63,7 +58,7 @@ Table make_table() {
         if (step.done != k_node_done) touched.push_back(step.done);
     }
     parts.steps.push_back(
-        node_step(k_step_rollback, std::move(touched), "rolling-back", std::string(k_node_rolled_back)));
+        Step::of_node(k_step_rollback, std::move(touched), "rolling-back", std::string(k_node_rolled_back)));
     // Where a cordon is still to be lifted, a validated node is not done.
     parts.side_moves.push_back(
         Move{Scope::node, "validating", "validating", Cause::finish, std::string(k_step_validate)});

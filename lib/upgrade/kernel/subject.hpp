@@ -66,9 +66,8 @@ void set_recipe_containers(value::Node& facts, const std::map<std::string, std::
 [[nodiscard]] const Procedure& procedure_kernel();
 [[nodiscard]] const Procedures& procedures();
 
-/// Steps of a node, as the table names them.
-inline constexpr std::string_view k_step_check = "check", k_step_cordon = "cordon", k_step_drain = "drain",
-                                  k_step_install = "install", k_step_reboot = "reboot", k_step_load = "load",
-                                  k_step_validate = "validate", k_step_uncordon = "uncordon";
+/// Steps of a node, as the table names them, beside those that empty it.
+inline constexpr std::string_view k_step_check = "check", k_step_install = "install", k_step_reboot = "reboot",
+                                  k_step_load = "load", k_step_validate = "validate";
 
 }  // namespace kmm::upgrade::kernel

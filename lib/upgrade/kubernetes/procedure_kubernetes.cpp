@@ -15,12 +15,6 @@ namespace {
 /// Where nodes rest.
 constexpr std::string_view k_prepared = "prepared", k_upgraded = "control-plane-upgraded";
 
-Step node_step(std::string_view name, std::vector<std::string> from, std::string during, std::string_view done) {
-    auto failed = during + "-failed";
-    return Step{std::string(name), Scope::node,       std::move(from),
-                std::move(during), std::string(done), std::move(failed)};
-}
-
 /// Its states are VERBing-NAME, VERBed-NAME and VERBing-NAME-failed.
 Stage stage_of(const std::string& verb, std::string_view name, std::vector<std::string> steps, std::string_view until) {
     const auto during = fmt::format("{}ing-{}", verb, name);
@@ -44,14 +38,14 @@ Table make_table(std::string name, bool is_networking_first) {
     if (is_networking_first) parts.stages = {images, networking, first, second, kubelets};
     else parts.stages = {images, first, networking, second, kubelets};
     parts.steps = {
-        node_step(k_step_prepare, {"pending"}, "preparing", k_prepared),
-        node_step(k_step_control_plane, {prepared}, "upgrading-control-plane", k_upgraded),
-        node_step(k_step_cordon, {prepared, upgraded}, "cordoning", "cordoned"),
-        node_step(k_step_drain, {"cordoned"}, "draining", "drained"),
-        node_step(k_step_kubelet, {prepared, upgraded, "drained"}, "upgrading-kubelet", "kubelet-upgraded"),
-        node_step(k_step_validate, {prepared, upgraded, "kubelet-upgraded"}, "validating", k_node_done),
-        node_step(k_step_uncordon, {"validating"}, "uncordoning", k_node_done),
-        node_step(k_step_rollback,
+        Step::of_node(k_step_prepare, {"pending"}, "preparing", k_prepared),
+        Step::of_node(k_step_control_plane, {prepared}, "upgrading-control-plane", k_upgraded),
+        Step::of_node(k_step_cordon, {prepared, upgraded}, "cordoning", "cordoned"),
+        Step::of_node(k_step_drain, {"cordoned"}, "draining", "drained"),
+        Step::of_node(k_step_kubelet, {prepared, upgraded, "drained"}, "upgrading-kubelet", "kubelet-upgraded"),
+        Step::of_node(k_step_validate, {prepared, upgraded, "kubelet-upgraded"}, "validating", k_node_done),
+        Step::of_node(k_step_uncordon, {"validating"}, "uncordoning", k_node_done),
+        Step::of_node(k_step_rollback,
                   {"pending",
                    "preparing",
                    prepared,

@@ -80,11 +80,10 @@ struct Node : NodeRecord {
 [[nodiscard]] const Procedure& procedure_networking_first();
 [[nodiscard]] const Procedures& procedures();
 
-/// Stages and steps, as the table names them.
+/// Stages and steps, as the table names them, beside those that empty a node.
 inline constexpr std::string_view k_stage_networking = "networking";
 inline constexpr std::string_view k_step_prepare = "prepare", k_step_control_plane = "control-plane",
-                                  k_step_cordon = "cordon", k_step_drain = "drain", k_step_kubelet = "kubelet",
-                                  k_step_validate = "validate", k_step_uncordon = "uncordon";
+                                  k_step_kubelet = "kubelet", k_step_validate = "validate";
 
 /// The control plane that is upgraded first; nullptr if the run has none. Quick where control planes come first in the
 /// run.

@@ -17,11 +17,6 @@ namespace {
 const std::vector<std::string> k_middle = {"checking", "cordoning", "cordoned", "draining",   "drained",    "unloading",
                                            "unloaded", "loading",   "loaded",   "validating", "uncordoning"};
 
-Step node_step(std::string name, std::vector<std::string> from, std::string during, std::string done) {
-    auto failed = during + "-failed";
-    return Step{std::move(name), Scope::node, std::move(from), std::move(during), std::move(done), std::move(failed)};
-}
-
 Table make_table(std::string name, std::vector<std::string> validated_from) {
     Table::Parts parts;
     parts.name = std::move(name);
@@ -35,14 +30,14 @@ Table make_table(std::string name, std::vector<std::string> validated_from) {
                    {"checking-failed", "cordoning-failed", "draining-failed", "unloading-failed", "loading-failed",
                     "validating-failed", "uncordoning-failed", "pending", "done", "skipped"});
     parts.steps = {
-        node_step("check", {"pending"}, "checking", "checking"),
-        node_step("cordon", {"checking"}, "cordoning", "cordoned"),
-        node_step("drain", {"cordoned"}, "draining", "drained"),
-        node_step("unload", {"checking", "drained"}, "unloading", "unloaded"),
-        node_step("load", {"checking", "drained", "unloaded"}, "loading", "loaded"),
-        node_step("validate", std::move(validated_from), "validating", "done"),
-        node_step("uncordon", {"validating"}, "uncordoning", "done"),
-        node_step(std::string(k_step_rollback), std::move(touched), "rolling-back", "rolled-back"),
+        Step::of_node("check", {"pending"}, "checking", "checking"),
+        Step::of_node(k_step_cordon, {"checking"}, "cordoning", "cordoned"),
+        Step::of_node(k_step_drain, {"cordoned"}, "draining", "drained"),
+        Step::of_node("unload", {"checking", "drained"}, "unloading", "unloaded"),
+        Step::of_node("load", {"checking", "drained", "unloaded"}, "loading", "loaded"),
+        Step::of_node("validate", std::move(validated_from), "validating", "done"),
+        Step::of_node(k_step_uncordon, {"validating"}, "uncordoning", "done"),
+        Step::of_node(std::string(k_step_rollback), std::move(touched), "rolling-back", "rolled-back"),
     };
     // Where a cordon is still to be lifted, a validated node is not done.
     parts.side_moves.push_back(Move{Scope::node, "validating", "validating", Cause::finish, "validate"});

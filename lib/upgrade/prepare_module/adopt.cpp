@@ -11,8 +11,8 @@
 #include "api/labels.hpp"
 #include "api/workload.hpp"
 #include "base/text.hpp"
-#include "upgrade/prepare_module/fleet.hpp"
-#include "upgrade/prepare_module/worker.hpp"
+#include "upgrade/module_nodes/fleet.hpp"
+#include "upgrade/module_nodes/worker.hpp"
 
 namespace kmm::drive {
 namespace {
@@ -85,7 +85,7 @@ std::optional<Before> said_before(const NodeView& view, const std::string& to) {
 /// no sign.
 bool is_steady(const NodeView& view, const std::string& to) {
     const auto& labels = view.labels;
-    if (!view.spec && !view.status) return labels == VersionLabels{} && !view.ready && !view.version_ready;
+    if (!view.spec && !view.status) return labels == ModuleLabels{} && !view.ready && !view.version_ready;
     if (!view.spec || !view.status || view.spec->version == to || view.status->version == to) return false;
     const bool is_this_boot = view.status->boot_id == view.node.boot_id;
     if (is_this_boot && (view.ready != std::string() || view.version_ready != labels.module)) return false;
@@ -266,8 +266,8 @@ std::optional<api::NodeModule> borrowed(const Survey& survey, const Standing& no
 }
 
 /// The version labels of a node before the upgrade, for one that has them no more.
-VersionLabels labels_before(const Survey& survey, const Before& before) {
-    VersionLabels labels;
+ModuleLabels labels_before(const Survey& survey, const Before& before) {
+    ModuleLabels labels;
     if (before.version.empty()) return labels;
     labels.module = labels.worker = before.version;
     bool has_device = false, has_schedule = false;

@@ -18,9 +18,10 @@
 #include "plan/kmm/eligible.hpp"
 #include "plan/kmm/find_named.hpp"
 #include "plan/lint/validate.hpp"
-#include "upgrade/prepare_module/fleet.hpp"
-#include "upgrade/prepare_module/look.hpp"
-#include "upgrade/prepare_module/operator_check.hpp"
+#include "upgrade/module_nodes/fleet.hpp"
+#include "upgrade/module_nodes/linux_nodes.hpp"
+#include "upgrade/module_nodes/look.hpp"
+#include "upgrade/module_nodes/operator_check.hpp"
 #include "upgrade/prepare_module/prepare_parts.hpp"
 
 namespace kmm::drive {
@@ -109,11 +110,6 @@ void require_known_nodes(const api::Objects& objects, const std::vector<std::str
                         fmt::format("node {} is not in the cluster", base::escape(name)))
                 .hint(name.find(',') == std::string::npos ? did_you_mean(name, known)
                                                           : "give --node once for each node");
-}
-
-bool runs_linux(const api::Node& node) {
-    const auto system = node.meta.labels.find("kubernetes.io/os");
-    return system == node.meta.labels.end() || system->second == "linux";
 }
 
 std::string left_out_reason(const api::Module& module, const api::Node& node) {
@@ -242,7 +238,7 @@ upgrade::module::Node look_before(const api::Objects& objects, Worker& worker, s
     const auto timeout =
         std::chrono::milliseconds(std::clamp<std::int64_t>(request.options.node_timeout_ms, 1000, 60'000));
     const auto silence = silence_from_now(clock, "status", timeout);
-    auto watched = waiting.late.watch(k_silence, [&] { waiting.observer(name, silence.text()); });
+    auto watched = waiting.watchdog.watch(k_silence, [&] { waiting.observer(name, silence.text()); });
     const auto status = ask(clock, [&] { return worker.status(name, kernel_module, timeout); });
     watched.end();
     if (status.error) throw *status.error;
@@ -458,9 +454,9 @@ Prepared prepare(const cluster::Snapshot& snapshot, Worker& worker, sys::Clock& 
     prepared.notes = std::move(chosen.notes);
     require_one_host(request.options, names.size());
     const auto kernel_module = kernel_module_name(module.module_loader->container.modprobe.module_name);
-    LateWords late;
+    Watchdog watchdog;
     auto records = check_all(objects, request, names, [&](const std::string& node) {
-        return check_node(objects, module, worker, clock, request, kernel_module, node, {late, observer});
+        return check_node(objects, module, worker, clock, request, kernel_module, node, {watchdog, observer});
     });
     prepared.run =
         make_run(request, module.meta.namespace_, module.meta.name, kernel_module, std::move(records), clock);

@@ -12,7 +12,7 @@
 #include "cluster/seam/store.hpp"
 #include "sys/clock.hpp"
 #include "upgrade/engine/run.hpp"
-#include "upgrade/prepare_module/worker.hpp"
+#include "upgrade/module_nodes/worker.hpp"
 
 namespace kmm::drive {
 
@@ -47,9 +47,6 @@ using CheckObserver = std::function<void(const std::string& node, const std::str
 
 /// Errors: not_found "node-not-found" for the first of `names` that is no node of the cluster, with those that are.
 void require_known_nodes(const api::Objects& objects, const std::vector<std::string>& names);
-
-/// By the label that every kubelet sets; without it, it does.
-[[nodiscard]] bool runs_linux(const api::Node& node);
 
 struct Chosen {
     std::vector<std::string> names;          ///< in walk order

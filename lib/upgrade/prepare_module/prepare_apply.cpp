@@ -10,6 +10,7 @@
 #include "api/workload.hpp"
 #include "base/text.hpp"
 #include "plan/kmm/eligible.hpp"
+#include "upgrade/module_nodes/linux_nodes.hpp"
 #include "upgrade/prepare_module/prepare_parts.hpp"
 
 namespace kmm::drive {
@@ -103,13 +104,13 @@ std::vector<std::string> ask_nodes(api::Objects& objects, Worker& worker, sys::C
     require_one_host(request.options, asked.size());
     std::vector<std::string> troubles(asked.size());
     std::vector<std::optional<upgrade::module::Node>> records(asked.size());
-    LateWords late;
+    Watchdog watchdog;
     for_each_at_once(asked.size(), [&](std::size_t index) {
         const auto& node = *asked[index].first;
         try {
             LiveModule live;
             records[index] = look_before(objects, worker, clock, request, asked[index].second, node.meta.name, live,
-                                         {late, observer});
+                                         {watchdog, observer});
         } catch (const Error& error) {
             if (cluster::ends_run(error)) throw;
             troubles[index] = fmt::format("node {} cannot be asked for its kernel and boot, its Node counts: {}",
@@ -192,8 +193,8 @@ Prepared prepare_apply(const cluster::Snapshot& snapshot, Worker& worker, sys::C
     names.insert(names.end(), work.unload.begin(), work.unload.end());
     Prepared prepared;
     names = walk_order(objects, request, std::move(names), prepared.notes);
-    LateWords late;
-    const Waiting waiting{late, observer};
+    Watchdog watchdog;
+    const Waiting waiting{watchdog, observer};
     auto records = check_all(objects, request, names, [&](const std::string& node) {
         if (holds(work.unload, node))
             return check_leaving(objects, worker, clock, request, work, kernel_module, node, waiting);

@@ -4,9 +4,9 @@
 
 #include <string_view>
 
-#include "upgrade/actor_parts/late_words.hpp"
+#include "upgrade/actor_parts/watchdog.hpp"
 #include "upgrade/drive/pool.hpp"
-#include "upgrade/prepare_module/fleet.hpp"
+#include "upgrade/module_nodes/fleet.hpp"
 #include "upgrade/prepare_module/prepare.hpp"
 
 namespace kmm::drive {
@@ -21,7 +21,7 @@ inline constexpr std::string_view k_no_linux = "it runs no Linux";
 
 /// Who is told of what takes long.
 struct Waiting {
-    LateWords& late;
+    Watchdog& watchdog;
     const CheckObserver& observer;
 };
 

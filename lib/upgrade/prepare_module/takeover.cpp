@@ -3,8 +3,8 @@
 
 #include <fmt/format.h>
 
-#include "upgrade/prepare_module/fleet.hpp"
-#include "upgrade/prepare_module/look.hpp"
+#include "upgrade/module_nodes/fleet.hpp"
+#include "upgrade/module_nodes/look.hpp"
 #include "upgrade/prepare_module/prepare_parts.hpp"
 
 namespace kmm::drive {
@@ -71,11 +71,11 @@ std::vector<HeldNode> survey_held(const cluster::Snapshot& snapshot, Worker& wor
     const auto& names = chosen.names;
     std::vector<HeldNode> all(names.size());
     std::vector<std::optional<upgrade::module::Node>> records(names.size());
-    LateWords late;
+    Watchdog watchdog;
     for_each_at_once(names.size(), [&](std::size_t index) {
         try {
-            all[index] = look_at_held(snapshot.objects, module, worker, clock, request, names[index], {late, observer},
-                                      records[index]);
+            all[index] = look_at_held(snapshot.objects, module, worker, clock, request, names[index],
+                                      {watchdog, observer}, records[index]);
         } catch (const Error& error) {
             if (error.code() == "bug" || cluster::ends_run(error)) throw;
             all[index] = unknown_node(names[index], error);

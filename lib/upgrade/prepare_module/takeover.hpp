@@ -8,8 +8,8 @@
 
 #include "cluster/seam/store.hpp"
 #include "sys/clock.hpp"
+#include "upgrade/module_nodes/worker.hpp"
 #include "upgrade/prepare_module/prepare.hpp"
-#include "upgrade/prepare_module/worker.hpp"
 
 namespace kmm::drive {
 

@@ -19,12 +19,6 @@ const std::vector<Member> k_node_members = {{"objects", MemberKind::text, "archi
                                             {"wave", MemberKind::text, "architecture"},
                                             {"driverNode", MemberKind::mapping, "architecture"}};
 
-Step state_step(std::string_view name, std::vector<std::string> from, std::string during, std::string_view done) {
-    auto failed = during + "-failed";
-    return Step{std::string(name), Scope::node,       std::move(from),
-                std::move(during), std::string(done), std::move(failed)};
-}
-
 Stage stage_of(std::string_view name, const std::string& during, std::string done, std::vector<std::string> steps) {
     const std::string until(steps.empty() ? "" : k_node_done);
     return Stage{std::string(name), during, std::move(done), during + "-failed", std::move(steps), until, false, false};
@@ -41,15 +35,15 @@ Table rollout_table(bool is_downgrade) {
         stage_of(k_stage_prune, "pruning", "pruned", {}),
     };
     parts.steps = {
-        state_step(k_step_apply, {"pending"}, "applying", "applied"),
-        state_step(k_step_gate, {"applied"}, "gating", k_node_done),
+        Step::of_node(k_step_apply, {"pending"}, "applying", "applied"),
+        Step::of_node(k_step_gate, {"applied"}, "gating", k_node_done),
     };
     if (is_downgrade) {
         const std::vector<Step> on_node = {
-            state_step(k_step_taint, {"pending"}, "tainting", "tainted"),
-            state_step(k_step_evict, {"tainted"}, "evicting", "evicted"),
-            state_step(k_step_restart, {"evicted"}, "restarting", "restarted"),
-            state_step(k_step_untaint, {"restarted"}, "untainting", k_node_done),
+            Step::of_node(k_step_taint, {"pending"}, "tainting", "tainted"),
+            Step::of_node(k_step_evict, {"tainted"}, "evicting", "evicted"),
+            Step::of_node(k_step_restart, {"evicted"}, "restarting", "restarted"),
+            Step::of_node(k_step_untaint, {"restarted"}, "untainting", k_node_done),
         };
         for (const auto& step : on_node) parts.stages[1].steps.push_back(step.name);
         parts.steps.insert(parts.steps.end(), on_node.begin(), on_node.end());
@@ -59,7 +53,7 @@ Table rollout_table(bool is_downgrade) {
         touched.insert(touched.end(), {step.during, step.failed});
         if (step.done != k_node_done) touched.push_back(step.done);
     }
-    parts.steps.push_back(state_step(k_step_rollback, std::move(touched), "rolling-back", k_node_rolled_back));
+    parts.steps.push_back(Step::of_node(k_step_rollback, std::move(touched), "rolling-back", k_node_rolled_back));
     // At the end of the walk a state that was ready is so no longer.
     parts.side_moves.push_back(Move{Scope::node, "done", "gating-failed", Cause::observe, ""});
     return Table(std::move(parts));
@@ -73,8 +67,8 @@ Table removal_table() {
         stage_of(k_stage_verify, "verifying-removal", "verified-removal", {}),
     };
     parts.steps = {
-        state_step(k_step_remove, {"pending"}, "removing", k_node_done),
-        state_step(k_step_rollback, {"pending", "removing", "removing-failed", "done", "skipped"}, "rolling-back",
+        Step::of_node(k_step_remove, {"pending"}, "removing", k_node_done),
+        Step::of_node(k_step_rollback, {"pending", "removing", "removing-failed", "done", "skipped"}, "rolling-back",
                    k_node_rolled_back),
     };
     return Table(std::move(parts));

@@ -7,6 +7,7 @@
 #include <doctest/doctest.h>
 
 #include "base/error.hpp"
+#include "digest/digest.hpp"
 #include "unit/kmod/fixtures.hpp"
 
 using namespace kmm;
@@ -251,8 +252,8 @@ TEST_CASE("firmware is what was proven when the image was extracted, else nothin
     put(from + "/b.bin", "bbb");
     std::filesystem::create_symlink("b.bin", from + "/link.bin");
     const std::string root = std::filesystem::canonical(from).native();
-    const kmod::FileDigests proven{{root + "/a.bin", kmod::sha256_hex("aaa")},
-                                   {root + "/b.bin", kmod::sha256_hex("bbb")}};
+    const kmod::FileDigests proven{{root + "/a.bin", digest::sha256_hex("aaa")},
+                                   {root + "/b.bin", digest::sha256_hex("bbb")}};
     CHECK(kmod::install_firmware(from, to, "demo", proven).size() == 3);
     CHECK(kmod::remove_firmware(to, "demo").empty());
     put(from + "/b.bin", "changed");

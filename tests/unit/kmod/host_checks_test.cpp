@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
+#include "digest/digest.hpp"
 #include "kmod/host/keyring.hpp"
 #include "kmod/ko/signature.hpp"
 #include "unit/kmod/fixtures.hpp"
@@ -27,7 +28,7 @@ struct CheckRig {
     void add(const KoSpec& spec, const std::string& tail = {}) {
         const std::string bytes = make_ko(spec) + tail;
         index.add({kmod::parse_module(bytes, spec.name), "/image/" + spec.name + ".ko", "/opt/" + spec.name + ".ko",
-                   kmod::sha256_hex(bytes)});
+                   digest::sha256_hex(bytes)});
     }
     /// "error CODE" or "warning CODE" of every finding.
     std::vector<std::string> found() {

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "digest/digest.hpp"
 #include "kmod/check/load_record.hpp"
 #include "kmod/load/procedure.hpp"
 #include "unit/kmod/fixtures.hpp"
@@ -41,7 +42,7 @@ struct Loaded {
     kmod::IdentityVerdict judge(const std::string& bytes) {
         const std::string path = out.path() + "/other.ko";
         put(path, bytes);
-        const kmod::IndexedModule module{kmod::parse_module(bytes, path), path, path, kmod::sha256_hex(bytes)};
+        const kmod::IndexedModule module{kmod::parse_module(bytes, path), path, path, digest::sha256_hex(bytes)};
         return kmod::judge_identity(host.paths, module, kmod::live_module(host.paths, "demo").value());
     }
     /// The same source and build id in other bytes.
@@ -99,8 +100,8 @@ TEST_CASE("the bytes that were loaded are the identity, whatever a file declares
     const auto verdict = node.judge(node.evil());
     CHECK(verdict.identity == kmod::Identity::different);
     CHECK(verdict.what == "sha256");
-    CHECK(verdict.wanted == kmod::sha256_hex(node.evil()));
-    CHECK(verdict.loaded == kmod::sha256_hex(make_ko(node.spec)));
+    CHECK(verdict.wanted == digest::sha256_hex(node.evil()));
+    CHECK(verdict.loaded == digest::sha256_hex(make_ko(node.spec)));
 }
 
 TEST_CASE("a load of other bytes of the same source is refused, of the same bytes it says why they are the same") {
@@ -169,7 +170,7 @@ TEST_CASE("a file that changed after it was indexed is not judged") {
     const std::string path = node.out.path() + "/other.ko";
     put(path, node.evil());
     const kmod::IndexedModule module{kmod::parse_module(make_ko(node.spec), path), path, path,
-                                     kmod::sha256_hex(make_ko(node.spec))};
+                                     digest::sha256_hex(make_ko(node.spec))};
     CHECK_THROWS_WITH_AS(
         (void)kmod::judge_identity(node.host.paths, module, kmod::live_module(node.host.paths, "demo").value()),
         doctest::Contains("changed after it was checked"), Error);

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <fcntl.h>
 
+#include "digest/digest.hpp"
 #include "unit/kmod/fixtures.hpp"
 
 using namespace kmm;
@@ -39,7 +40,7 @@ TEST_CASE("the helper process brings the kernel's answer back") {
 }
 
 TEST_CASE("SHA-256") {
-    CHECK(kmod::sha256_hex("abc") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+    CHECK(digest::sha256_hex("abc") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
 }
 
 }

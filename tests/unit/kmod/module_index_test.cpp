@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "digest/digest.hpp"
 #include "kmod/ko/inflate.hpp"
 #include "unit/kmod/fixtures.hpp"
 
@@ -59,7 +60,7 @@ TEST_CASE("the index holds the .ko files of all directories, and nothing else") 
     const auto index = image.index();
     REQUIRE(index.modules().size() == 2);
     CHECK(index.find("deep")->image_path == std::string("/opt/lib/modules/") + k_release + "/extra/net/deep.ko");
-    CHECK(index.find("alpha")->sha256 == kmod::sha256_hex(make_ko([] { KoSpec s; s.name = "alpha"; return s; }())));
+    CHECK(index.find("alpha")->sha256 == digest::sha256_hex(make_ko([] { KoSpec s; s.name = "alpha"; return s; }())));
 }
 
 TEST_CASE("links inside of the image are what they mean, as for depmod") {

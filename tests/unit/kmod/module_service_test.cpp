@@ -10,6 +10,7 @@
 #include <csignal>
 
 #include "base/error.hpp"
+#include "digest/digest.hpp"
 #include "kmod/host/identity.hpp"
 #include "kmod/host/module_index.hpp"
 #include "kmod/ko/inflate.hpp"
@@ -92,7 +93,7 @@ TEST_CASE("an index that a confined process has made gives the bytes that it was
     CHECK(index.faults().empty());
     const auto* module = index.find("m7");
     REQUIRE(module != nullptr);
-    CHECK(kmod::code_sha256(module->file, kmod::plain_bytes(*module)) == kmod::sha256_hex(make_ko([] {
+    CHECK(kmod::code_sha256(module->file, kmod::plain_bytes(*module)) == digest::sha256_hex(make_ko([] {
               KoSpec s = rich();
               s.name = "m7";
               return s;

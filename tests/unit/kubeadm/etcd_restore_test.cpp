@@ -11,8 +11,8 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "digest/digest.hpp"
 #include "kubeadm/step/etcd_restore_parts.hpp"
-#include "record/sha256.hpp"
 #include "unit/kubeadm/place.hpp"
 #include "value/reader.hpp"
 
@@ -123,7 +123,7 @@ TEST_CASE("a snapshot arrives in pieces, any of them twice, and is proven as a w
     made.write("/proc/sys/kernel/random/boot_id", "11111111-2222-4333-8444-555555555555\n");
     auto node = made.node();
     const std::string bytes(1000, 'x');
-    EtcdRestore restore{"run-1", "", record::sha256_hex(bytes), ""};
+    EtcdRestore restore{"run-1", "", digest::sha256_hex(bytes), ""};
     const auto take = [&](std::size_t at, std::size_t length, const std::string& text) {
         const auto result = take_snapshot(node, restore, at, bytes.size(), base::to_base64(text.substr(at, length)));
         return result.facts.front().second;

@@ -12,6 +12,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "digest/digest.hpp"
 #include "kubeadm/node/etcd.hpp"
 #include "kubeadm/step/backup.hpp"
 #include "kubeadm/step/steps.hpp"
@@ -34,7 +35,7 @@ std::string bytes_of(const std::string& hex) {
 std::string snapshot() {
     std::string pages(4096, 'p');
     pages.replace(16, 4, "\xED\xDA\x0C\xED");
-    return pages + bytes_of(record::sha256_hex(pages));
+    return pages + bytes_of(digest::sha256_hex(pages));
 }
 
 std::string message(std::string_view bytes, std::size_t remaining) {
@@ -70,7 +71,7 @@ std::string judged(const std::string& text, std::size_t piece = 700) {
         for (std::size_t at = 0; at < text.size(); at += piece) reader.add(std::string_view(text).substr(at, piece));
         const auto done = reader.finish();
         CHECK(done.size == written.size());
-        CHECK(done.sha256 == record::sha256_hex(written));
+        CHECK(done.sha256 == digest::sha256_hex(written));
     });
 }
 
@@ -130,7 +131,7 @@ TEST_CASE("a snapshot is whole only if its last bytes are the hash of all others
     CHECK(judged("<html>\n") == "snapshot-damaged");
     CHECK(judged("{\"result\":{\"remaining_bytes\":\"0\",\"blob\":\"*\"}}\n") == "snapshot-damaged");
     std::string other(4096, 'x');
-    CHECK(judged(answer(other + bytes_of(record::sha256_hex(other)))) == "snapshot-damaged");
+    CHECK(judged(answer(other + bytes_of(digest::sha256_hex(other)))) == "snapshot-damaged");
 }
 
 TEST_CASE("etcd is asked on loopback where it listens there") {

@@ -8,10 +8,10 @@
 #include <functional>
 
 #include "base/error.hpp"
+#include "digest/digest.hpp"
 #include "kubeadm/step/backup.hpp"
 #include "kubeadm/step/steps.hpp"
 #include "place.hpp"
-#include "record/sha256.hpp"
 
 namespace kmm::kubeadm {
 namespace {
@@ -45,7 +45,7 @@ struct Kept : test::Made {
             std::string text((std::istreambuf_iterator<char>(in)), {});
             text.insert(text.rfind('}'), ", \"etcdSnapshot\": {\"file\": \"etcd.db\", \"size\": " +
                                              std::to_string(snapshot.size()) + ", \"sha256\": \"" +
-                                             record::sha256_hex(snapshot) + "\", \"etcd\": \"3.6.5-0\"}");
+                                             digest::sha256_hex(snapshot) + "\", \"etcd\": \"3.6.5-0\"}");
             std::ofstream(path) << text;
             std::ofstream(file(name, "/etcd.db")) << snapshot;
         }

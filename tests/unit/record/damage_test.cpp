@@ -4,9 +4,9 @@
 
 #include <fstream>
 
+#include "digest/digest.hpp"
 #include "record/crc32c.hpp"
 #include "record/journal.hpp"
-#include "record/sha256.hpp"
 #include "record/snapshot.hpp"
 #include "scenario.hpp"
 
@@ -25,7 +25,7 @@ std::string golden_journal() {
     for (int entry = 1; text.size() < k_state_size; ++entry) {
         const std::string line =
             encode_line(static_cast<std::uint64_t>(entry), prev, "2026-11-21T10:41:07Z", payload_of(entry));
-        prev = sha256_hex(std::string_view(line).substr(0, line.size() - 1));
+        prev = digest::sha256_hex(std::string_view(line).substr(0, line.size() - 1));
         text += line;
     }
     return text;
@@ -73,7 +73,7 @@ TEST_SUITE("record::unit") {
     TEST_CASE("checksums are the published ones") {
         CHECK(crc32c_hex("123456789") == "e3069283");                    // RFC 3720 B.4's check value
         CHECK(crc32c_hex(std::string(32, '\0')) == "8a9136aa");          // RFC 3720 B.4
-        CHECK(sha256_hex("abc") ==
+        CHECK(digest::sha256_hex("abc") ==
               "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");  // FIPS 180-2 B.1
     }
 
@@ -235,7 +235,7 @@ TEST_SUITE("record::unit") {
 
     TEST_CASE("lines that are sealed well but do not belong there are damage") {
         const std::string one = encode_line(1, k_no_previous, "t", payload_of(1));
-        const std::string hash = sha256_hex(std::string_view(one).substr(0, one.size() - 1));
+        const std::string hash = digest::sha256_hex(std::string_view(one).substr(0, one.size() - 1));
         const std::string two = encode_line(2, hash, "t", payload_of(2));
         CHECK(code_of_journal(one + two) == "");
         CHECK(code_of_journal(one + one) == "state-damaged");
@@ -300,7 +300,7 @@ TEST_SUITE("record::unit") {
         const std::string line = sealed(body);
         put(scratch.path() + "/journal.ndjson", line);
         const std::string head = "{\n  \"formatVersion\": 1,\n  \"serial\": 1,\n  \"payload\": {},\n  \"future\": 7";
-        put(scratch.path() + "/upgrade.json", head + ",\n  \"checksum\": \"" + sha256_hex(head) + "\"\n}\n");
+        put(scratch.path() + "/upgrade.json", head + ",\n  \"checksum\": \"" + digest::sha256_hex(head) + "\"\n}\n");
         StateDir state(scratch.path(), ops, clock);
         state.append(payload_of(2));
         state.write_snapshot(payload_of(2));

@@ -6,6 +6,7 @@
 
 #include "api/codec.hpp"
 #include "api/made_objects.hpp"
+#include "base/clean_path.hpp"
 #include "base/text.hpp"
 #include "cli/document.hpp"
 #include "kmm-plan/check/reporting.hpp"
@@ -160,11 +161,6 @@ void require_objects(Source& source) {
     source.diagnostics.push_back(std::move(finding));
 }
 
-std::string directory_of(const std::string& file) {
-    const std::size_t slash = file.rfind('/');
-    return slash == std::string::npos ? "" : file.substr(0, slash);
-}
-
 /// A tree with a directory for each cluster has a Module of one name in several of them. Within one directory it stays
 /// an error.
 void soften_doubles(Source& source) {
@@ -173,7 +169,7 @@ void soften_doubles(Source& source) {
         const std::size_t at = finding.message.rfind(" at ");
         std::string other = at == std::string::npos ? "" : finding.message.substr(at + 4);
         for (int i = 0; i < 2; ++i) { other.resize(std::min(other.size(), other.rfind(':'))); }
-        if (directory_of(other) == directory_of(finding.position->file)) { continue; }
+        if (base::directory_of(other) == base::directory_of(finding.position->file)) { continue; }
         finding.severity = Severity::warning;
         finding.hint = "validate each cluster's directory by itself, unless one of the two is to go";
     }

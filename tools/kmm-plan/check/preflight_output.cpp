@@ -11,10 +11,10 @@
 #include "base/text.hpp"
 #include "cli/table.hpp"
 #include "cli/text.hpp"
+#include "digest/digest.hpp"
 #include "kmm-plan/check/recipe_output.hpp"
 #include "kmm-plan/source/documents.hpp"
 #include "kmod/ko/signature.hpp"
-#include "recipe/golib/digest.hpp"
 #include "value/writer.hpp"
 
 namespace kmm::tool_plan {
@@ -35,12 +35,6 @@ std::string_view checked_text(Checked checked) {
 }  // namespace
 
 namespace {
-
-value::Node names_node(const std::vector<std::string>& names) {
-    auto list = value::Node::sequence();
-    for (const auto& name : names) list.push_back(name);
-    return list;
-}
 
 value::Node signed_file_node(const preflight::SignedFile& file) {
     auto node = value::Node::mapping({{"module", file.module},
@@ -87,13 +81,13 @@ std::string inputs_of(const Verdict& verdict) {
     if (verdict.question && verdict.question->trusted != nullptr) {
         text += fmt::format("{}\n", verdict.question->trusted->enforced);
         for (const auto& one : verdict.question->trusted->certificates)
-            text += recipe::tmpl::hex_digest(one.der, "SHA256") + '\n';
+            text += digest::sha256_hex(one.der) + '\n';
     }
     for (const auto& file : verdict.files) {
         text += fmt::format("{} {}\n", file.path, file.signature.key_id);
         for (const auto& other : file.signature.others) text += fmt::format("{} {}\n", file.path, other.key_id);
     }
-    return "sha256:" + recipe::tmpl::hex_digest(text, "SHA256");
+    return "sha256:" + digest::sha256_hex(text);
 }
 
 }  // namespace
@@ -107,8 +101,8 @@ value::Node verdict_node(const Verdict& verdict) {
         auto pool = value::Node::mapping();
         pool.set("kernel", verdict.pool->kernel);
         if (!verdict.pool->architecture.empty()) pool.set("architecture", verdict.pool->architecture);
-        pool.set("nodes", names_node(verdict.pool->nodes));
-        if (verdict.failed()) pool.set("losing", names_node(verdict.pool->loaded));
+        pool.set("nodes", value::Node::strings(verdict.pool->nodes));
+        if (verdict.failed()) pool.set("losing", value::Node::strings(verdict.pool->loaded));
         node.set("pool", std::move(pool));
     }
     if (verdict.resolved != nullptr) {
@@ -183,7 +177,7 @@ value::Node preflight_node(const Source& source, const std::vector<Verdict>& ver
     std::string sums;
     for (const auto& verdict : verdicts) sums += inputs_of(verdict) + '\n';
     for (const auto& one : recipes) sums += one.inputs + '\n';
-    node.set("inputs", "sha256:" + recipe::tmpl::hex_digest(sums, "SHA256"));
+    node.set("inputs", "sha256:" + digest::sha256_hex(sums));
     auto& summary = node.set("summary", value::Node::mapping());
     for (const char* text : {"pass", "fail", "unknown"}) summary.set(text, counts[text]);
     return node;

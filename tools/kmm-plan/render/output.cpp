@@ -14,7 +14,7 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
-#include "record/sha256.hpp"
+#include "digest/digest.hpp"
 #include "sys/directory.hpp"
 #include "sys/fd.hpp"
 #include "value/reader.hpp"
@@ -174,7 +174,7 @@ void prune_files(const std::string& directory, const std::set<std::string>& want
             continue;
         }
         const auto bytes = read_regular(path);
-        if (bytes && it->second.count(record::sha256_hex(*bytes)) != 0) {
+        if (bytes && it->second.count(digest::sha256_hex(*bytes)) != 0) {
             if (::unlink(path.c_str()) != 0) {
                 const int number = errno;
                 throw from_errno(number, fmt::format("cannot remove {}", base::escape(path)));
@@ -223,7 +223,7 @@ OutputChanges write_files(sys::FileOps& ops, const std::string& directory, const
     std::map<std::string, std::string> digests;
     for (const auto& file : files) {
         wanted.insert(file.name);
-        digests[file.name] = record::sha256_hex(file.bytes);
+        digests[file.name] = digest::sha256_hex(file.bytes);
         owned[file.name].insert(digests[file.name]);
     }
     write_list(ops, directory, owned);

@@ -221,9 +221,7 @@ std::string pinned(const Wanted& wanted) {
 }
 
 value::Node names_node(const std::set<std::string>& names) {
-    auto list = value::Node::sequence();
-    for (const auto& name : names) list.push_back(name);
-    return list;
+    return value::Node::strings({names.begin(), names.end()});
 }
 
 value::Node image_node(const std::string& name, const Wanted& wanted) {

@@ -10,8 +10,8 @@
 #include "api/canonical.hpp"
 #include "api/codec.hpp"
 #include "base/text.hpp"
+#include "digest/digest.hpp"
 #include "plan/fleet/drift.hpp"
-#include "record/sha256.hpp"
 
 namespace kmm::tool_plan {
 
@@ -94,18 +94,18 @@ Node digests_node(const api::Objects& objects) {
     std::map<std::string, std::vector<std::string>, std::less<>> lines;
     api::canonical(objects, [&](std::string_view kind, const api::ObjectMeta& meta, const std::string& json) {
         lines[std::string(kind)].push_back(
-            fmt::format("{}/{} {}\n", meta.namespace_, meta.name, record::sha256_hex(json)));
+            fmt::format("{}/{} {}\n", meta.namespace_, meta.name, digest::sha256_hex(json)));
     });
     Node node = Node::mapping();
     for (auto& [kind, list] : lines) {
         std::sort(list.begin(), list.end());
-        node.set(kind, "sha256:" + record::sha256_hex(base::join(list, "")));
+        node.set(kind, "sha256:" + digest::sha256_hex(base::join(list, "")));
     }
     std::map<std::string, std::string, std::less<>> loaders;
     for (const auto& module : objects.modules) {
         if (!module.module_loader) { continue; }
         loaders[plan::loader_digest_key(module.meta.namespace_, module.meta.name)] =
-            "sha256:" + record::sha256_hex(plan::loader_text(module));
+            "sha256:" + digest::sha256_hex(plan::loader_text(module));
     }
     for (auto& [key, digest] : loaders) { node.set(key, std::move(digest)); }
     return node;

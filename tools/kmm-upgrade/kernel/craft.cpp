@@ -12,6 +12,7 @@
 #include "upgrade/drive_kernel/kernel_actor.hpp"
 #include "upgrade/drive_kernel/plan_kernel.hpp"
 #include "upgrade/drive_recipe/recipe_drivers.hpp"
+#include "upgrade/module_nodes/linux_nodes.hpp"
 
 namespace kmm::tool_upgrade {
 namespace {

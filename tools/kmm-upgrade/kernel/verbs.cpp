@@ -3,9 +3,9 @@
 
 #include <utility>
 
+#include "kmm-upgrade/reach/reach.hpp"
 #include "kmm-upgrade/session/pools.hpp"
 #include "kmm-upgrade/session/releases.hpp"
-#include "kmm-upgrade/session/reach.hpp"
 #include "kmm-upgrade/verb_parts.hpp"
 #include "preflight/verdict.hpp"
 #include "recipe/files/options.hpp"

@@ -16,8 +16,8 @@
 #include "kubernetes/check/checks.hpp"
 #include "kubernetes/check/etcd_leader.hpp"
 #include "kubernetes/finding/configuration.hpp"
+#include "upgrade/drive_cluster/networking.hpp"
 #include "upgrade/drive_kubernetes/hooks.hpp"
-#include "upgrade/drive_kubernetes/networking.hpp"
 #include "upgrade/engine/replay.hpp"
 
 namespace kmm::tool_upgrade {

@@ -23,10 +23,10 @@
 #include "kubernetes/finding/configuration.hpp"
 #include "kubernetes/versions/catalogue.hpp"
 #include "sys/random.hpp"
+#include "upgrade/drive_cluster/rights.hpp"
 #include "upgrade/drive_kubernetes/attended_actor.hpp"
 #include "upgrade/drive_kubernetes/kubernetes_actor.hpp"
 #include "upgrade/drive_kubernetes/node_proof.hpp"
-#include "upgrade/drive_kubernetes/rights.hpp"
 #include "upgrade/engine/replay.hpp"
 #include "upgrade/kubernetes/subject.hpp"
 

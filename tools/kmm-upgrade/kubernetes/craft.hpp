@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "kmm-upgrade/session/walk.hpp"
-#include "upgrade/drive_kubernetes/cluster_view.hpp"
+#include "upgrade/drive_cluster/cluster_view.hpp"
 #include "upgrade/drive_kubernetes/plan_runs.hpp"
 
 namespace kmm::tool_upgrade {

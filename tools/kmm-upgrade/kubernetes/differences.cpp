@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <chrono>
 
-#include "kmm-upgrade/session/cluster_access.hpp"
+#include "kmm-upgrade/reach/cluster_access.hpp"
 #include "upgrade/drive/driver.hpp"
-#include "upgrade/drive_kubernetes/cluster_view.hpp"
+#include "upgrade/drive_cluster/cluster_view.hpp"
 #include "upgrade/kubernetes/subject.hpp"
 
 namespace kmm::tool_upgrade {

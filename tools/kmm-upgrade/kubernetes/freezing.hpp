@@ -7,7 +7,7 @@
 
 #include "cli/app.hpp"
 #include "kmm-upgrade/session/walk.hpp"
-#include "upgrade/drive_kubernetes/freeze.hpp"
+#include "upgrade/drive_cluster/freeze.hpp"
 #include "upgrade/kubernetes/subject.hpp"
 
 namespace kmm::tool_upgrade {

@@ -9,7 +9,7 @@
 #include "base/text.hpp"
 #include "cli/document.hpp"
 #include "kmm-upgrade/kubernetes/freezing.hpp"
-#include "upgrade/drive_kubernetes/freeze.hpp"
+#include "upgrade/drive_cluster/freeze.hpp"
 #include "upgrade/drive_kubernetes/hooks.hpp"
 #include "upgrade/engine/procedure.hpp"
 

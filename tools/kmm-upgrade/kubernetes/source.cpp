@@ -8,8 +8,8 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
+#include "kmm-upgrade/reach/cluster_access.hpp"
 #include "kmm-upgrade/record/access.hpp"
-#include "kmm-upgrade/session/cluster_access.hpp"
 #include "kmm-upgrade/session/walk_options.hpp"
 #include "kubernetes/finding/check_list.hpp"
 #include "sys/file_ops.hpp"

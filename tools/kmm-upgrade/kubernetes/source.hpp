@@ -14,7 +14,7 @@
 #include "kmm-upgrade/session/call.hpp"
 #include "kubernetes/check/checks.hpp"
 #include "kubernetes/versions/catalogue.hpp"
-#include "upgrade/drive_kubernetes/cluster_view.hpp"
+#include "upgrade/drive_cluster/cluster_view.hpp"
 #include "upgrade/drive_kubernetes/plan_runs.hpp"
 #include "upgrade/drive_kubernetes/programs.hpp"
 

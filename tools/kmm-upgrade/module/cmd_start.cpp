@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include "digest/digest.hpp"
 #include "kmm-upgrade/session/begin.hpp"
 #include "kmm-upgrade/verbs.hpp"
 #include "plan/fleet/drift.hpp"
 #include "plan/fleet/make_plan.hpp"
-#include "record/sha256.hpp"
 #include "sys/host.hpp"
 #include "upgrade/engine/replay.hpp"
 #include "upgrade/module/subject.hpp"
-#include "upgrade/prepare_module/operator_check.hpp"
+#include "upgrade/module_nodes/operator_check.hpp"
 #include "value/reader.hpp"
 
 namespace kmm::tool_upgrade {
@@ -48,7 +48,7 @@ void require_as_planned(const std::string& file, const api::Objects& objects, co
     const auto drifted = plan::drift(saved, now, module.meta.namespace_, module.meta.name);
     constexpr const char* k_hint = "look at it with kmm-plan show, save the new plan with -o json, and start with that";
     if (drifted.empty() && !saved.loader_digest.empty() &&
-        saved.loader_digest != "sha256:" + record::sha256_hex(plan::loader_text(module)))
+        saved.loader_digest != "sha256:" + digest::sha256_hex(plan::loader_text(module)))
         throw Error(Exit::checks_failed, "plan-drifted",
                     fmt::format("the moduleLoader of Module {}/{} is another one than {} says; nothing was changed",
                                 module.meta.namespace_, module.meta.name, file))

@@ -15,7 +15,7 @@
 #include "kmm-upgrade/verbs.hpp"
 #include "plan/fleet/apply.hpp"
 #include "upgrade/module/subject.hpp"
-#include "upgrade/prepare_module/fleet.hpp"
+#include "upgrade/module_nodes/fleet.hpp"
 #include "upgrade/prepare_module/prepare_apply.hpp"
 #include "upgrade/prepare_module/takeover.hpp"
 

@@ -13,6 +13,7 @@
 #include "plan/kmm/eligible.hpp"
 #include "upgrade/drive_module/module_actor.hpp"
 #include "upgrade/module/subject.hpp"
+#include "upgrade/module_nodes/linux_nodes.hpp"
 #include "upgrade/prepare_module/prepare.hpp"
 
 namespace kmm::tool_upgrade {

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "kmm-upgrade/session/reach.hpp"
+#include "kmm-upgrade/reach/reach.hpp"
 #include "kmm-upgrade/verb_parts.hpp"
 #include "kmm-upgrade/verbs.hpp"
 

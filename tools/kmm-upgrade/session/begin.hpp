@@ -8,7 +8,7 @@
 #include "kmm-upgrade/session/rehearsal.hpp"
 #include "kmm-upgrade/session/walk.hpp"
 #include "kmm-upgrade/session/walk_options.hpp"
-#include "upgrade/prepare_module/dry_run.hpp"
+#include "upgrade/module_nodes/dry_run.hpp"
 #include "upgrade/prepare_module/prepare.hpp"
 
 namespace kmm::tool_upgrade {

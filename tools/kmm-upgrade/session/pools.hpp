@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "cli/app.hpp"
-#include "kmm-upgrade/session/cluster_access.hpp"
+#include "kmm-upgrade/reach/cluster_access.hpp"
 #include "upgrade/engine/run.hpp"
 
 namespace kmm::tool_upgrade {

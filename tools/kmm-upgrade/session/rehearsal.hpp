@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "cli/app.hpp"
-#include "upgrade/prepare_module/dry_run.hpp"
+#include "upgrade/module_nodes/dry_run.hpp"
 
 namespace kmm::tool_upgrade {
 

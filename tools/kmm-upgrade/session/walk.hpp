@@ -7,8 +7,8 @@
 #include <string>
 
 #include "kmm-upgrade/craft.hpp"
+#include "kmm-upgrade/reach/reach.hpp"
 #include "kmm-upgrade/session/progress.hpp"
-#include "kmm-upgrade/session/reach.hpp"
 #include "upgrade/drive/driver.hpp"
 
 namespace kmm::tool_upgrade {

@@ -9,6 +9,7 @@
 #include "base/text.hpp"
 #include "cli/document.hpp"
 #include "cli/table.hpp"
+#include "digest/digest.hpp"
 #include "kmm-worker/commands.hpp"
 #include "kmm-worker/image/image_step.hpp"
 #include "kmm-worker/job.hpp"
@@ -52,7 +53,7 @@ Expected read_expected(const std::string& source, const cli::Args& args, cli::Co
     } else if (std::filesystem::is_regular_file(source, error)) {
         const std::string path = std::filesystem::canonical(source).native();
         const std::string bytes = kmod::read_module_bytes(path);
-        std::string sum = kmod::sha256_hex(bytes);
+        std::string sum = digest::sha256_hex(bytes);
         auto read = kmod::read_module(*expected.parser, kmod::sealed_file(bytes, "module"), source);
         expected.index.add({std::move(read.file), path, source, std::move(sum), expected.parser.get()});
     } else if (source.ends_with(".ko") || source.starts_with("/") || source.starts_with("./") ||

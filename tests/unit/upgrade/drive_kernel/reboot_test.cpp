@@ -7,7 +7,7 @@
 #include "unit/upgrade/drive_module/fakes.hpp"
 #include "upgrade/drive_kernel/drivers.hpp"
 #include "upgrade/drive_kernel/reboot.hpp"
-#include "upgrade/prepare_module/fleet.hpp"
+#include "upgrade/module_nodes/fleet.hpp"
 
 using namespace kmm;
 using namespace kmm::drive;

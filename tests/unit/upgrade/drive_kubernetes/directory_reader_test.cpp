@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "upgrade/drive_kubernetes/directory_reader.hpp"
+#include "upgrade/drive_cluster/directory_reader.hpp"
 
 #include <filesystem>
 #include <fstream>

@@ -21,7 +21,7 @@
 #include "upgrade/drive/driver.hpp"
 #include "upgrade/drive_module/module_actor.hpp"
 #include "upgrade/engine/replay.hpp"
-#include "upgrade/prepare_module/dry_run.hpp"
+#include "upgrade/module_nodes/dry_run.hpp"
 #include "upgrade/prepare_module/prepare.hpp"
 #include "upgrade/prepare_module/prepare_apply.hpp"
 #include "value/reader.hpp"

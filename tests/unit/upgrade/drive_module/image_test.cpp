@@ -3,7 +3,7 @@
 
 #include "base/text.hpp"
 #include "unit/upgrade/drive_module/fakes.hpp"
-#include "upgrade/prepare_module/worker.hpp"
+#include "upgrade/module_nodes/worker.hpp"
 
 using namespace kmm;
 using namespace kmm::drive;

@@ -3,8 +3,8 @@
 
 #include "api/codec.hpp"
 #include "unit/upgrade/drive_module/fakes.hpp"
-#include "upgrade/prepare_module/operator_check.hpp"
-#include "upgrade/prepare_module/operator_view.hpp"
+#include "upgrade/module_nodes/operator_check.hpp"
+#include "upgrade/module_nodes/operator_view.hpp"
 
 using namespace kmm;
 using namespace kmm::drive;

@@ -6,8 +6,8 @@
 
 #include "cluster/seam/store.hpp"
 #include "unit/upgrade/drive_module/fakes.hpp"
-#include "upgrade/prepare_module/look.hpp"
-#include "upgrade/prepare_module/worker.hpp"
+#include "upgrade/module_nodes/look.hpp"
+#include "upgrade/module_nodes/worker.hpp"
 
 using namespace kmm;
 using namespace kmm::drive;

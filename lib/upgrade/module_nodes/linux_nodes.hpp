@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which nodes can have kernel modules.
+#pragma once
+
+#include "api/types.hpp"
+
+namespace kmm::drive {
+
+/// By the label that every kubelet sets; without it, it does.
+[[nodiscard]] bool runs_linux(const api::Node& node);
+
+}  // namespace kmm::drive
