@@ -308,6 +308,117 @@ Error classify(CURLcode code, const std::string& text, const Exchange& exchange)
     return Error(Exit::unavailable, "network", reason).detail("url", url).retryable();
 }
 
+/// Which proxy the request goes through, and what follows from it: who answers, and whether the address of the peer is
+/// checked. Errors: those of a proxy address that cannot be used; of a host that the request must not name.
+void choose_proxy(Exchange& exchange, const Url& url) {
+    const Request& request = exchange.request;
+    if (request.proxy.empty() && request.proxy_rule == Request::ProxyRule::variables) {
+        exchange.proxy = proxy_of(url);
+    }
+    const bool is_limited = request.scope_max != AddressScope::link_local, is_proxied = !exchange.proxy.empty();
+    if (hides_host(exchange.proxy)) {
+        throw bad_proxy_address("a character of user or password ends it early (not shown)")
+            .detail("url", redact_url(request.url));
+    }
+    if (is_proxied && url.scheme == "http" && is_http_proxy(exchange.proxy)) {
+        exchange.answerer = proxy_name(exchange.proxy);
+    }
+    exchange.check_address = is_limited && !is_proxied;
+    if (is_limited && is_proxied && !request.referred_by.empty()) {
+        check_name(request, url);
+    }
+}
+
+HeaderList list_of(const std::vector<std::string>& lines) {
+    HeaderList list;
+    for (const std::string& line : lines) {
+        curl_slist* longer = curl().slist_append(list.get(), line.c_str());
+        if (longer == nullptr) {
+            throw bug("libcurl is out of memory");
+        }
+        static_cast<void>(list.release());
+        list.reset(longer);
+    }
+    return list;
+}
+
+/// Method, body, protocols and limits.
+void set_transfer(CURL* handle, const Request& request) {
+    set(handle, CURLOPT_PROTOCOLS_STR, "http,https");
+    set(handle, CURLOPT_FOLLOWLOCATION, 0L);
+    set(handle, CURLOPT_NOSIGNAL, 1L);
+    set(handle, CURLOPT_NETRC, static_cast<long>(CURL_NETRC_IGNORED));
+    set(handle, CURLOPT_UNRESTRICTED_AUTH, 0L);
+    set(handle, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
+    set(handle, CURLOPT_USERAGENT, "kmm-tools/" KMM_VERSION);
+    if (request.encoding == Encoding::gzip) {
+        set(handle, CURLOPT_ACCEPT_ENCODING, "gzip");
+    }
+    // Refused while the handle still holds the buffer of a request that failed before it connected: then it has this
+    // size.
+    (void)curl().easy_setopt(handle, CURLOPT_BUFFERSIZE, 256L * 1024L);
+    set(handle, CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(request.connect_timeout.count()));
+    set(handle, CURLOPT_TIMEOUT_MS, static_cast<long>(request.timeout.count()));
+    set(handle, CURLOPT_LOW_SPEED_LIMIT, static_cast<long>(request.stall_bytes_per_second));
+    set(handle, CURLOPT_LOW_SPEED_TIME, static_cast<long>(request.stall_window.count()));
+    set(handle, CURLOPT_TCP_KEEPALIVE, 1L);
+    set(handle, CURLOPT_TCP_KEEPIDLE, 20L);
+    set(handle, CURLOPT_TCP_KEEPINTVL, 10L);
+    if (request.method == "HEAD") {
+        set(handle, CURLOPT_NOBODY, 1L);
+    } else if (request.method != "GET") {
+        set(handle, CURLOPT_CUSTOMREQUEST, request.method.c_str());
+        set(handle, CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(request.body.size()));
+        set(handle, CURLOPT_POSTFIELDS, request.body.c_str());
+    }
+}
+
+void set_tls(CURL* handle, const TlsSettings& tls) {
+    set(handle, CURLOPT_SSLVERSION, static_cast<long>(CURL_SSLVERSION_TLSv1_2));
+    set(handle, CURLOPT_SSL_VERIFYPEER, tls.insecure ? 0L : 1L);
+    set(handle, CURLOPT_SSL_VERIFYHOST, tls.insecure ? 0L : 2L);
+    if (!tls.client_certificate.empty()) {
+        set(handle, CURLOPT_SSLCERT, tls.client_certificate.c_str());
+        set(handle, CURLOPT_SSLKEY, tls.client_key.c_str());
+    }
+    set(handle, CURLOPT_KEYPASSWD, "");  // without one OpenSSL asks on the terminal for that of an encrypted key
+    set_tls_texts(handle, tls);
+    if (!tls.pinned_key.empty()) {
+        set(handle, CURLOPT_PINNEDPUBLICKEY, tls.pinned_key.c_str());
+    }
+}
+
+void set_proxy(CURL* handle, const Exchange& exchange) {
+    const Request& request = exchange.request;
+    if (!request.proxy.empty()) {
+        set(handle, CURLOPT_PROXY, request.proxy.c_str());
+        set(handle, CURLOPT_NOPROXY, "");
+    } else if (!exchange.proxy.empty()) {
+        set(handle, CURLOPT_NOPROXY, "");  // no_proxy has been heard already
+    } else {
+        set(handle, CURLOPT_PROXY, "");
+    }
+}
+
+void set_callbacks(CURL* handle, Exchange& exchange, bool has_own_authorities) {
+    if (exchange.request.cancelled) {
+        set(handle, CURLOPT_NOPROGRESS, 0L);
+        set(handle, CURLOPT_XFERINFOFUNCTION, on_progress);
+        set(handle, CURLOPT_XFERINFODATA, &exchange);
+    }
+    if (has_own_authorities) {
+        set(handle, CURLOPT_CA_CACHE_TIMEOUT, 0L);
+        set(handle, CURLOPT_SSL_CTX_FUNCTION, on_ssl_context);
+        set(handle, CURLOPT_SSL_CTX_DATA, &exchange);
+    }
+    set(handle, CURLOPT_OPENSOCKETFUNCTION, on_open_socket);
+    set(handle, CURLOPT_OPENSOCKETDATA, &exchange);
+    set(handle, CURLOPT_HEADERFUNCTION, on_header);
+    set(handle, CURLOPT_HEADERDATA, &exchange);
+    set(handle, CURLOPT_WRITEFUNCTION, on_body);
+    set(handle, CURLOPT_WRITEDATA, &exchange);
+}
+
 }  // namespace
 
 struct CurlHttpClient::Impl {
@@ -326,13 +437,7 @@ Response CurlHttpClient::send(const Request& request, const BodySink& sink) {
         throw Error(Exit::data, "bad-url", "expected an http or https URL without user name, found \"" +
                                                redact_url(request.url) + "\"");
     }
-    const std::vector<std::string> ca_files = authorities(request.tls);
-    for (const std::string& file : ca_files) {
-        if (::access(file.c_str(), R_OK) != 0) {
-            const int saved = errno;
-            throw from_errno(saved, "CA file " + file, "ca-file");
-        }
-    }
+    const std::vector<std::string> ca_files = readable_authorities(request.tls);
     // Connections are only reused under the same trust settings.
     if (!impl_->handle || impl_->tls != request.tls) {
         impl_->handle.reset(curl().easy_init());
@@ -345,120 +450,28 @@ Response CurlHttpClient::send(const Request& request, const BodySink& sink) {
     CURL* handle = impl_->handle.get();
     curl().easy_reset(handle);
     Exchange exchange{request, sink, handle, {}, 0, false, false, impl_->widest, request.proxy, {}, {}, {}, {}, false};
-    const bool limited = request.scope_max != AddressScope::link_local;
-    if (request.proxy.empty() && request.proxy_rule == Request::ProxyRule::variables) {
-        exchange.proxy = proxy_of(*url);
-    }
-    const bool is_proxied = !exchange.proxy.empty();
-    if (hides_host(exchange.proxy)) {
-        throw bad_proxy_address("a character of user or password ends it early (not shown)")
-            .detail("url", redact_url(request.url));
-    }
-    if (is_proxied && url->scheme == "http" && is_http_proxy(exchange.proxy)) {
-        exchange.answerer = proxy_name(exchange.proxy);
-    }
-    exchange.check_address = limited && !is_proxied;
-    if (limited && is_proxied && !request.referred_by.empty()) {
-        check_name(request, *url);
-    }
+    choose_proxy(exchange, *url);
     std::array<char, CURL_ERROR_SIZE> text{};
-    HeaderList headers;
-    const auto add_header = [&](const std::string& line) {
-        curl_slist* longer = curl().slist_append(headers.get(), line.c_str());
-        if (longer == nullptr) {
-            throw bug("libcurl is out of memory");
-        }
-        static_cast<void>(headers.release());
-        headers.reset(longer);
-    };
-    for (const auto& [name, value] : request.headers) {
-        if ((name + value).find_first_of("\r\n") != std::string::npos || value.find('\0') != std::string::npos) {
-            throw Error(Exit::data, "bad-url", "expected a header without line breaks: " + base::escape(name));
-        }
-        add_header(name + ": " + value);
-    }
     Url target = *url;
     HeaderList connect_to;
-    if (!request.tls.server_name.empty() && request.tls.server_name != url->host) {
+    const bool is_renamed = !request.tls.server_name.empty() && request.tls.server_name != url->host;
+    if (is_renamed) {
         // The certificate is asked for and checked under another name, the connection goes where it went.
         target.host = request.tls.server_name;
-        connect_to.reset(
-            curl().slist_append(nullptr, fmt::format("{}:{}", host_and_port(target), host_and_port(*url)).c_str()));
+        connect_to = list_of({fmt::format("{}:{}", host_and_port(target), host_and_port(*url))});
         set(handle, CURLOPT_CONNECT_TO, connect_to.get());
-        add_header("Host: " + host_and_port(*url));
     }
-    if (request.encoding == Encoding::gzip) {
-        set(handle, CURLOPT_ACCEPT_ENCODING, "gzip");
-    } else {
-        add_header("Accept-Encoding: identity");
-    }
-    add_header("Expect:");
-    set(handle, CURLOPT_URL, connect_to ? target.to_string().c_str() : request.url.c_str());
-    set(handle, CURLOPT_PROTOCOLS_STR, "http,https");
-    set(handle, CURLOPT_FOLLOWLOCATION, 0L);
-    set(handle, CURLOPT_NOSIGNAL, 1L);
-    set(handle, CURLOPT_NETRC, static_cast<long>(CURL_NETRC_IGNORED));
-    set(handle, CURLOPT_UNRESTRICTED_AUTH, 0L);
-    set(handle, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
-    set(handle, CURLOPT_USERAGENT, "kmm-tools/" KMM_VERSION);
-    set(handle, CURLOPT_ERRORBUFFER, text.data());
+    const HeaderList headers = list_of(header_lines(request, is_renamed ? host_and_port(*url) : ""));
     set(handle, CURLOPT_HTTPHEADER, headers.get());
-    // Refused while the handle still holds the buffer of a request that failed before it connected: then it has this
-    // size.
-    (void)curl().easy_setopt(handle, CURLOPT_BUFFERSIZE, 256L * 1024L);
-    set(handle, CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(request.connect_timeout.count()));
-    set(handle, CURLOPT_TIMEOUT_MS, static_cast<long>(request.timeout.count()));
-    set(handle, CURLOPT_LOW_SPEED_LIMIT, static_cast<long>(request.stall_bytes_per_second));
-    set(handle, CURLOPT_LOW_SPEED_TIME, static_cast<long>(request.stall_window.count()));
-    set(handle, CURLOPT_SSLVERSION, static_cast<long>(CURL_SSLVERSION_TLSv1_2));
-    set(handle, CURLOPT_SSL_VERIFYPEER, request.tls.insecure ? 0L : 1L);
-    set(handle, CURLOPT_SSL_VERIFYHOST, request.tls.insecure ? 0L : 2L);
-    if (!request.tls.client_certificate.empty()) {
-        set(handle, CURLOPT_SSLCERT, request.tls.client_certificate.c_str());
-        set(handle, CURLOPT_SSLKEY, request.tls.client_key.c_str());
-    }
-    set(handle, CURLOPT_KEYPASSWD, "");  // without one OpenSSL asks on the terminal for that of an encrypted key
-    set_tls_texts(handle, request.tls);
-    if (!request.tls.pinned_key.empty()) {
-        set(handle, CURLOPT_PINNEDPUBLICKEY, request.tls.pinned_key.c_str());
-    }
-    set(handle, CURLOPT_TCP_KEEPALIVE, 1L);
-    set(handle, CURLOPT_TCP_KEEPIDLE, 20L);
-    set(handle, CURLOPT_TCP_KEEPINTVL, 10L);
-    if (!request.proxy.empty()) {
-        set(handle, CURLOPT_PROXY, request.proxy.c_str());
-        set(handle, CURLOPT_NOPROXY, "");
-    } else if (is_proxied) {
-        set(handle, CURLOPT_NOPROXY, "");  // no_proxy has been heard already
-    } else {
-        set(handle, CURLOPT_PROXY, "");
-    }
-    if (request.cancelled) {
-        set(handle, CURLOPT_NOPROGRESS, 0L);
-        set(handle, CURLOPT_XFERINFOFUNCTION, on_progress);
-        set(handle, CURLOPT_XFERINFODATA, &exchange);
-    }
-    if (!ca_files.empty()) {
-        set(handle, CURLOPT_CA_CACHE_TIMEOUT, 0L);
-        set(handle, CURLOPT_SSL_CTX_FUNCTION, on_ssl_context);
-        set(handle, CURLOPT_SSL_CTX_DATA, &exchange);
-    }
+    set(handle, CURLOPT_URL, is_renamed ? target.to_string().c_str() : request.url.c_str());
+    set(handle, CURLOPT_ERRORBUFFER, text.data());
+    set_transfer(handle, request);
+    set_tls(handle, request.tls);
+    set_proxy(handle, exchange);
+    set_callbacks(handle, exchange, !ca_files.empty());
     if (exchange.check_address && impl_->widest > request.scope_max) {
         // A connection made for another request may go further inwards than this one may.
         set(handle, CURLOPT_FRESH_CONNECT, 1L);
-    }
-    set(handle, CURLOPT_OPENSOCKETFUNCTION, on_open_socket);
-    set(handle, CURLOPT_OPENSOCKETDATA, &exchange);
-    set(handle, CURLOPT_HEADERFUNCTION, on_header);
-    set(handle, CURLOPT_HEADERDATA, &exchange);
-    set(handle, CURLOPT_WRITEFUNCTION, on_body);
-    set(handle, CURLOPT_WRITEDATA, &exchange);
-    if (request.method == "HEAD") {
-        set(handle, CURLOPT_NOBODY, 1L);
-    } else if (request.method != "GET") {
-        set(handle, CURLOPT_CUSTOMREQUEST, request.method.c_str());
-        set(handle, CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(request.body.size()));
-        set(handle, CURLOPT_POSTFIELDS, request.body.c_str());
     }
     const CURLcode code = curl().easy_perform(handle);
     read_peer(exchange);
@@ -471,7 +484,7 @@ Response CurlHttpClient::send(const Request& request, const BodySink& sink) {
     }
     if (code != CURLE_OK && !exchange.stopped) {
         Error error = classify(code, text.data(), exchange);
-        if (is_proxied) {
+        if (!exchange.proxy.empty()) {
             error.detail("proxy", proxy_name(exchange.proxy));
         }
         throw error;

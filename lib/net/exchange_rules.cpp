@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdlib>
 
 #include "base/text.hpp"
@@ -63,6 +64,35 @@ std::string host_and_port(const Url& url) {
 
 bool quotes_proxy(const std::string& reason) {
     return reason.find("proxy") < reason.find('\'') && reason.find('\'') != std::string::npos;
+}
+
+std::vector<std::string> header_lines(const Request& request, const std::string& host) {
+    std::vector<std::string> lines;
+    for (const auto& [name, value] : request.headers) {
+        if ((name + value).find_first_of("\r\n") != std::string::npos || value.find('\0') != std::string::npos) {
+            throw Error(Exit::data, "bad-url", "expected a header without line breaks: " + base::escape(name));
+        }
+        lines.push_back(name + ": " + value);
+    }
+    if (!host.empty()) {
+        lines.push_back("Host: " + host);
+    }
+    if (request.encoding != Encoding::gzip) {
+        lines.emplace_back("Accept-Encoding: identity");
+    }
+    lines.emplace_back("Expect:");
+    return lines;
+}
+
+std::vector<std::string> readable_authorities(const TlsSettings& tls) {
+    auto files = authorities(tls);
+    for (const std::string& file : files) {
+        if (::access(file.c_str(), R_OK) != 0) {
+            const int saved = errno;
+            throw from_errno(saved, "CA file " + file, "ca-file");
+        }
+    }
+    return files;
 }
 
 }  // namespace kmm::net

@@ -15,6 +15,9 @@ namespace kmm::net {
 /// names one, unless that is not there.
 [[nodiscard]] std::vector<std::string> authorities(const TlsSettings& tls);
 
+/// authorities(), each of which can be read. Errors: those of the file, with code "ca-file".
+[[nodiscard]] std::vector<std::string> readable_authorities(const TlsSettings& tls);
+
 /// "bad-certificate" (65) for a file of authorities() that holds none.
 [[nodiscard]] Error bad_authority(const std::string& file, const TlsSettings& tls);
 
@@ -30,5 +33,9 @@ void check_name(const Request& request, const Url& url);
 
 /// True of a fault in the proxy's address: libcurl repeats the address, which may hold a password.
 [[nodiscard]] bool quotes_proxy(const std::string& reason);
+
+/// The header lines of the request, with `host` for that of its URL unless it is "". Errors: data "bad-url" for one with
+/// a line break.
+[[nodiscard]] std::vector<std::string> header_lines(const Request& request, const std::string& host);
 
 }  // namespace kmm::net

@@ -214,52 +214,54 @@ std::string holder_chain(const HostPaths& host, const std::string& name) {
 
 namespace {
 
-void unload_into(Report& report, const UnloadWish& wish, const Machine& machine) {
-    if (wish.names.empty()) throw bug("unload_modules without a name");
-    const std::string main = normalise_name(wish.names.front());
-    const auto order = unload_order(wish, machine.host);
+/// The report that everything stays, with the reason, where the policy says so for what is the case; nullopt if it is to
+/// be unloaded. Errors: a module that has no exit function, where it is to go all the same.
+std::optional<Report> kept_by_policy(const UnloadWish& wish, const std::vector<std::string>& order,
+                                     const std::string& main, const Machine& machine) {
     if (wish.policy == UnloadPolicy::never) {
-        report = keep_all(
+        return keep_all(
             order, main,
             fmt::format("kept: module {} stays loaded, as the policy never says; it is gone after the next reboot",
                         main),
             machine.host);
-        return;
     }
     const auto permanent = std::find_if(order.begin(), order.end(),
                                         [&](const std::string& name) { return is_permanent(machine.host, name); });
     if (permanent != order.end() && wish.policy == UnloadPolicy::if_idle) {
-        report = keep_all(order, main,
-                          fmt::format("kept: module {} has no exit function and stays until the node is rebooted; "
-                                      "nothing was changed, as the policy if-idle says",
-                                      *permanent),
-                          machine.host);
-        return;
+        return keep_all(order, main,
+                        fmt::format("kept: module {} has no exit function and stays until the node is rebooted; "
+                                    "nothing was changed, as the policy if-idle says",
+                                    *permanent),
+                        machine.host);
     }
     if (permanent != order.end() && !wish.force.removal) throw permanent_error(*permanent);
     if (wish.policy == UnloadPolicy::if_idle) {
         const auto busy = std::find_if(order.begin(), order.end(),
                                        [&](const std::string& name) { return is_busy(machine.host, name, order); });
         if (busy != order.end()) {
-            report = keep_all(order, main,
-                              fmt::format("kept: {}; nothing was changed, as the policy if-idle says",
-                                          busy_error(machine, *busy).message()),
-                              machine.host);
-            return;
+            return keep_all(order, main,
+                            fmt::format("kept: {}; nothing was changed, as the policy if-idle says",
+                                        busy_error(machine, *busy).message()),
+                            machine.host);
         }
         for (const auto& name : order) {
             const auto up = interfaces_up(machine.host, name);
             if (up.empty()) continue;
-            report = keep_all(order, main,
-                              fmt::format("kept: module {} drives a network interface that is up: {}; nothing was "
-                                          "changed, as the policy if-idle says",
-                                          name, base::escape(base::join(up, ", "))),
-                              machine.host);
-            return;
+            return keep_all(order, main,
+                            fmt::format("kept: module {} drives a network interface that is up: {}; nothing was "
+                                        "changed, as the policy if-idle says",
+                                        name, base::escape(base::join(up, ", "))),
+                            machine.host);
         }
     }
+    return std::nullopt;
+}
+
+/// Errors: io "damaged-record" where what a record says is needed.
+void warn_of_damaged_records(const UnloadWish& wish, const std::vector<std::string>& order, const HostPaths& host,
+                             std::vector<std::string>& warnings) {
     for (const auto& name : order) {
-        const std::string damaged = damaged_record(machine.host, name);
+        const std::string damaged = damaged_record(host, name);
         if (damaged.empty()) continue;
         const std::string told =
             fmt::format("{} is damaged: what was changed for module {} is not known", base::escape(damaged), name);
@@ -268,33 +270,43 @@ void unload_into(Report& report, const UnloadWish& wish, const Machine& machine)
                 .hint(
                     "unload without --restore-in-tree, bring in-tree modules back with modprobe, and remove that file");
         }
-        report.warnings.push_back(fmt::format("damaged-record: {}; in-tree modules that gave way stay unloaded", told));
+        warnings.push_back(fmt::format("damaged-record: {}; in-tree modules that gave way stay unloaded", told));
     }
-    const auto record = read_record(machine.host, main);
-    std::vector<std::string> candidates;
-    const bool ours = record && !record->unloaded;  // loaded by this tool, as far as it knows
-    if (ours) {
-        candidates.assign(record->dependencies.rbegin(), record->dependencies.rend());
-    } else {
-        candidates = used_by(machine.host, main);
-    }
-    for (const auto& name : order) {  // one that was loaded on its own
-        const auto other = name == main ? std::nullopt : read_record(machine.host, name);
-        if (other && !other->unloaded)
-            candidates.insert(candidates.end(), other->dependencies.rbegin(), other->dependencies.rend());
-    }
-    const std::uint64_t taint_before = taint_bits(machine.host);
-    ModuleReport main_report;
-    const ModprobeConfig config = read_modprobe_config(machine.host, wish.image_config);
+}
+
+/// Commands of modprobe.d that would take the place of unloading are never run: that they exist is said.
+void warn_of_remove_commands(const UnloadWish& wish, const std::vector<std::string>& order, const HostPaths& host,
+                             std::vector<std::string>& warnings) {
+    const ModprobeConfig config = read_modprobe_config(host, wish.image_config);
     for (const auto& name : order) {
         const HostCommand* command = command_for(config.remove, name);
-        if (command == nullptr || !live_module(machine.host, name)) continue;
-        report.warnings.push_back(fmt::format(
+        if (command == nullptr || !live_module(host, name)) continue;
+        warnings.push_back(fmt::format(
             "remove-command: {} wants '{}' to be run instead of unloading module {}; commands are never run",
             base::escape(command->where), base::escape(command->text), name));
     }
-    if (wish.force.any())
-        report.warnings.push_back(fmt::format("forced: module {} is unloaded by force, as confirmed", main));
+}
+
+/// What came with the modules in `order`, as records say, or else the kernel.
+std::vector<std::string> came_with(const std::string& main, const std::optional<LoadRecord>& record,
+                                   const std::vector<std::string>& order, const HostPaths& host) {
+    std::vector<std::string> candidates;
+    const bool ours = record && !record->unloaded;  // loaded by this tool, as far as it knows
+    if (ours) candidates.assign(record->dependencies.rbegin(), record->dependencies.rend());
+    else candidates = used_by(host, main);
+    for (const auto& name : order) {  // one that was loaded on its own
+        const auto other = name == main ? std::nullopt : read_record(host, name);
+        if (other && !other->unloaded)
+            candidates.insert(candidates.end(), other->dependencies.rbegin(), other->dependencies.rend());
+    }
+    return candidates;
+}
+
+/// Unloads each; the names of those that were live. Reports of all but the main one go to `report`. An error says what
+/// had gone before.
+std::vector<std::string> unload_each(const UnloadWish& wish, const std::vector<std::string>& order,
+                                     const std::string& main, const Machine& machine, ModuleReport& main_report,
+                                     Report& report) {
     std::vector<std::string> gone;
     const auto unload_next = [&](const std::string& name) {
         try {
@@ -318,6 +330,26 @@ void unload_into(Report& report, const UnloadWish& wish, const Machine& machine)
             report.modules.push_back(std::move(entry));
         }
     }
+    return gone;
+}
+
+void unload_into(Report& report, const UnloadWish& wish, const Machine& machine) {
+    if (wish.names.empty()) throw bug("unload_modules without a name");
+    const std::string main = normalise_name(wish.names.front());
+    const auto order = unload_order(wish, machine.host);
+    if (auto kept = kept_by_policy(wish, order, main, machine)) {
+        report = std::move(*kept);
+        return;
+    }
+    warn_of_damaged_records(wish, order, machine.host, report.warnings);
+    const auto record = read_record(machine.host, main);
+    auto candidates = came_with(main, record, order, machine.host);
+    const std::uint64_t taint_before = taint_bits(machine.host);
+    warn_of_remove_commands(wish, order, machine.host, report.warnings);
+    if (wish.force.any())
+        report.warnings.push_back(fmt::format("forced: module {} is unloaded by force, as confirmed", main));
+    ModuleReport main_report;
+    const auto gone = unload_each(wish, order, main, machine, main_report, report);
     for (auto& name : leftovers(machine.host)) {  // of modules that went before, while others used them
         if (std::find(candidates.begin(), candidates.end(), name) == candidates.end())
             candidates.push_back(std::move(name));

@@ -309,7 +309,80 @@ std::string Session::denial_hint() const {
                        access_ == Access::pull ? "pull" : "push to", access_ == Access::pull ? "pull" : "push");
 }
 
-/// `elsewhere`: the host that answered, if the registry had sent us there.
+Error Session::storage_error(const net::Response& response, const std::string& path,
+                             const std::string& elsewhere) const {
+    const std::string who =
+        net::speaker(response, "the server " + base::escape(elsewhere) + " that the registry redirects to");
+    if (response.status == 404) {
+        return Error(Exit::not_found, "image-not-found", who + " has no " + path).hint("push the image again");
+    }
+    Error refused(Exit::unavailable, "registry-error", fmt::format("{} answered {}", who, response.status));
+    if (response.status == 401 || response.status == 403) {
+        refused.hint(
+            "the registry's storage refused what the registry had signed: compare their clocks, and the registry's key "
+            "there");
+    }
+    return net::is_retryable_status(response.status) ? std::move(refused).retryable() : std::move(refused);
+}
+
+Error Session::not_found_error(const std::string& path) const {
+    if (access_ == Access::push && path.find("://") != std::string::npos) {
+        return Error(Exit::unavailable, "registry-error",
+                     fmt::format("the registry {} does not know the upload that it has opened", reference_.registry))
+            .hint("several registries behind one address need one storage, or must keep a client on one of them");
+    }
+    if (access_ == Access::push) {
+        return Error(Exit::not_found, "image-not-found",
+                     fmt::format("repository {} does not exist in the registry", reference_.name()))
+            .hint("some registries want the repository to be made before anything is pushed to it");
+    }
+    const bool is_blob = path.starts_with("blobs/"), is_named = path == "manifests/" + reference_.manifest_name();
+    if (!is_named && !gave_manifest_) {
+        return Error(Exit::not_found, "image-not-found", "the registry has no " + path).hint("push the image again");
+    }
+    if (is_blob) {
+        return Error(Exit::not_found, "image-not-found", "the registry has the manifest and not " + path)
+            .hint("push the image again");
+    }
+    if (!is_named) {
+        return Error(Exit::not_found, "image-not-found", "the registry has the index and not " + path)
+            .hint("push the image again, with all its platforms");
+    }
+    return Error(Exit::not_found, "image-not-found", "the registry has no " + reference_.to_string())
+        .hint("check the repository name and the tag");
+}
+
+Error Session::refusal(const net::Response& response, const std::string& path, const std::string& elsewhere) const {
+    const int status = response.status;
+    if (!elsewhere.empty() && (status != 404 || path.starts_with("blobs/"))) {
+        return storage_error(response, path, elsewhere);
+    }
+    if (status == 401) {
+        return Error(Exit::no_permission, "registry-auth", "the registry wants a login: " + authenticator_.tried())
+            .hint(authenticator_.found_no_token_server()
+                      ? "no credentials were looked at: the registry itself names that address (realm); check the "
+                        "image name, then the registry's settings"
+                      : "check the image name and tag, then the pull secret or --authfile; some registries also ask "
+                        "for a login for images that do not exist");
+    }
+    if (status == 403) {
+        return Error(Exit::no_permission, "registry-auth",
+                     net::speaker(response, "the registry") + " denies access to " + reference_.name())
+            .hint(denial_hint());
+    }
+    if (status == 404) {
+        return not_found_error(path);
+    }
+    Error other(
+        Exit::unavailable, "registry-error",
+        fmt::format("{} answered {}", net::speaker(response, "the registry " + reference_.registry), status));
+    if (status == 413) {
+        other.hint("raise the limit of the size of uploads in the registry, or in a proxy before it (nginx: "
+                   "client_max_body_size)");
+    }
+    return net::is_retryable_status(status) ? std::move(other).retryable() : std::move(other);
+}
+
 Error Session::answer_error(net::Response response, const std::string& body, const std::string& path,
                             const std::string& elsewhere) {
     const int status = response.status;
@@ -320,71 +393,7 @@ Error Session::answer_error(net::Response response, const std::string& body, con
     if (status == net::k_proxy_login_wanted && !response.proxy.empty()) {
         return net::proxy_refusal(response.proxy, status, "an answer of the registry " + reference_.registry);
     }
-    Error error = [&] {
-        const bool blob = path.starts_with("blobs/");
-        if (!elsewhere.empty() && (status != 404 || blob)) {
-            const std::string who =
-                net::speaker(response, "the server " + base::escape(elsewhere) + " that the registry redirects to");
-            if (status == 404) {
-                return Error(Exit::not_found, "image-not-found", who + " has no " + path).hint("push the image again");
-            }
-            Error refused(Exit::unavailable, "registry-error", fmt::format("{} answered {}", who, status));
-            if (status == 401 || status == 403) {
-                refused.hint(
-                    "the registry's storage refused what the registry had signed: compare their clocks, and the "
-                    "registry's key there");
-            }
-            return net::is_retryable_status(status) ? std::move(refused).retryable() : std::move(refused);
-        }
-        if (status == 401) {
-            return Error(Exit::no_permission, "registry-auth", "the registry wants a login: " + authenticator_.tried())
-                .hint(authenticator_.found_no_token_server()
-                          ? "no credentials were looked at: the registry itself names that address (realm); check the "
-                            "image name, then the registry's settings"
-                          : "check the image name and tag, then the pull secret or --authfile; some registries also "
-                            "ask for a "
-                            "login for images that do not exist");
-        }
-        if (status == 403) {
-            return Error(Exit::no_permission, "registry-auth",
-                         net::speaker(response, "the registry") + " denies access to " + reference_.name())
-                .hint(denial_hint());
-        }
-        if (status == 404 && access_ == Access::push && path.find("://") != std::string::npos) {
-            return Error(Exit::unavailable, "registry-error",
-                         fmt::format("the registry {} does not know the upload that it has opened",
-                                     reference_.registry))
-                .hint("several registries behind one address need one storage, or must keep a client on one of them");
-        }
-        if (status == 404 && access_ == Access::push) {
-            return Error(Exit::not_found, "image-not-found",
-                         fmt::format("repository {} does not exist in the registry", reference_.name()))
-                .hint("some registries want the repository to be made before anything is pushed to it");
-        }
-        if (status == 404 && !gave_manifest_ && path != "manifests/" + reference_.manifest_name()) {
-            return Error(Exit::not_found, "image-not-found", "the registry has no " + path)
-                .hint("push the image again");
-        }
-        if (status == 404) {
-            return blob
-                       ? Error(Exit::not_found, "image-not-found", "the registry has the manifest and not " + path)
-                             .hint("push the image again")
-                   : path != "manifests/" + reference_.manifest_name()
-                       ? Error(Exit::not_found, "image-not-found", "the registry has the index and not " + path)
-                             .hint("push the image again, with all its platforms")
-                       : Error(Exit::not_found, "image-not-found",
-                               "the registry has no " + reference_.to_string())
-                             .hint("check the repository name and the tag");
-        }
-        Error other(
-            Exit::unavailable, "registry-error",
-            fmt::format("{} answered {}", net::speaker(response, "the registry " + reference_.registry), status));
-        if (status == 413) {
-            other.hint("raise the limit of the size of uploads in the registry, or in a proxy before it (nginx: "
-                       "client_max_body_size)");
-        }
-        return net::is_retryable_status(status) ? std::move(other).retryable() : std::move(other);
-    }();
+    Error error = refusal(response, path, elsewhere);
     error.cause_http(status);
     error.detail("image", reference_.to_string());
     if (error.code() == "registry-auth" && !authenticator_.skipped().empty()) {

@@ -87,8 +87,18 @@ private:
     [[nodiscard]] Error timed_out(const Error& cut);
     /// What to do about a 403.
     [[nodiscard]] std::string denial_hint() const;
+    /// What an answer to a request of `path` that is none of success means, with all its details. `elsewhere`: the host
+    /// that answered, if the registry had sent us there.
     [[nodiscard]] Error answer_error(net::Response response, const std::string& body, const std::string& path,
                                      const std::string& elsewhere);
+    /// The same without details.
+    [[nodiscard]] Error refusal(const net::Response& response, const std::string& path,
+                                const std::string& elsewhere) const;
+    /// Of an answer of the storage `elsewhere`.
+    [[nodiscard]] Error storage_error(const net::Response& response, const std::string& path,
+                                      const std::string& elsewhere) const;
+    /// Of a 404 of the registry itself.
+    [[nodiscard]] Error not_found_error(const std::string& path) const;
 
     net::HttpClient& http_;
     sys::Clock& clock_;
