@@ -34,8 +34,8 @@ void check_name(const Request& request, const Url& url);
 /// True of a fault in the proxy's address: libcurl repeats the address, which may hold a password.
 [[nodiscard]] bool quotes_proxy(const std::string& reason);
 
-/// The header lines of the request, with `host` for that of its URL unless it is "". Errors: data "bad-url" for one with
-/// a line break.
+/// The header lines of the request, with `host` for that of its URL unless it is "". Errors: data "bad-url" for one
+/// with a line break.
 [[nodiscard]] std::vector<std::string> header_lines(const Request& request, const std::string& host);
 
 }  // namespace kmm::net

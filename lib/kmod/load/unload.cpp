@@ -214,8 +214,8 @@ std::string holder_chain(const HostPaths& host, const std::string& name) {
 
 namespace {
 
-/// The report that everything stays, with the reason, where the policy says so for what is the case; nullopt if it is to
-/// be unloaded. Errors: a module that has no exit function, where it is to go all the same.
+/// The report that everything stays, with the reason, where the policy says so for what is the case; nullopt if it is
+/// to be unloaded. Errors: a module that has no exit function, where it is to go all the same.
 std::optional<Report> kept_by_policy(const UnloadWish& wish, const std::vector<std::string>& order,
                                      const std::string& main, const Machine& machine) {
     if (wish.policy == UnloadPolicy::never) {
