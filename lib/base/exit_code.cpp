@@ -9,7 +9,7 @@ namespace {
 constexpr std::array k_rows = {
     ExitCodeRow{Exit::ok, "ok", "done, or nothing to do"},
     ExitCodeRow{Exit::other, "error", "anything not listed here"},
-    ExitCodeRow{Exit::changes, "changes", "there are changes (diff, --detailed-exitcode)"},
+    ExitCodeRow{Exit::changes, "changes", "there are changes (diff)"},
     ExitCodeRow{Exit::checks_failed, "checks-failed", "checks failed, nothing was changed"},
     ExitCodeRow{Exit::paused, "paused", "stopped by a failure or a pause, resumable"},
     ExitCodeRow{Exit::partial, "partial", "some nodes failed or were skipped"},

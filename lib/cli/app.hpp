@@ -49,6 +49,7 @@ struct Positional {
     bool required = true;
     bool repeatable = false;  ///< only the last one may be
     std::vector<std::string> choices = {};  ///< what completions offer; the verb itself refuses anything else
+    bool is_command = false;  ///< a command with options of its own, which stands after --
 };
 
 struct Example {
@@ -107,6 +108,9 @@ public:
     [[nodiscard]] bool flag(std::string_view option) const;
     [[nodiscard]] std::optional<std::string> get(std::string_view option) const;
     [[nodiscard]] std::vector<std::string> all(std::string_view option) const;
+    /// The value of an option that the verb cannot do without. Errors: usage "missing-option" with `hint` without it,
+    /// "bad-value" where it is empty or blank; both name `value_name`.
+    [[nodiscard]] std::string wanted(std::string_view option, std::string_view value_name, std::string hint) const;
     [[nodiscard]] std::string positional(std::string_view name) const;  ///< "" if absent
     [[nodiscard]] std::vector<std::string> positionals(std::string_view name) const;
     /// Where a value came from: "option", "environment", "configuration file", "default", "" if absent.
@@ -126,6 +130,8 @@ struct Context {
     std::string output;  ///< table, wide, json, yaml, name or jsonl
     int verbosity = 0;   ///< -q is -1, each -v adds 1
     bool color_out = false, color_err = false;
+    /// That of the terminal for tables; 0, which cuts nothing, for -o wide and where the result is no terminal's.
+    [[nodiscard]] std::size_t table_width() const;
 };
 
 /// Shared option groups (docs of the command line, section 1). Each verb appends the ones it takes to its options.

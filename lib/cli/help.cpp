@@ -139,14 +139,15 @@ OptionGroups option_groups(const Verb& verb) {
 }
 
 std::string usage_line(const Program& program, const Verb& verb) {
-    std::string line = fmt::format("{} {}", program.name, verb.name);
+    std::string line = fmt::format("{} {}", program.name, verb.name), command;
     for (const auto& positional : verb.positionals) {
         const std::string name = positional.name + (positional.repeatable ? "..." : "");
-        line.append(positional.required ? " " + name : " [" + name + "]");
+        if (positional.is_command) command = " -- " + name;
+        else line.append(positional.required ? " " + name : " [" + name + "]");
     }
     for (const auto& option : verb.options)
         if (option.required) line.append(fmt::format(" --{} {}", option.name, option.value_name));
-    return line + " [OPTION...]";
+    return line + " [OPTION...]" + command;
 }
 
 std::string help_text(const Program& program, const Verb* verb) {

@@ -53,7 +53,7 @@ std::vector<Option> common_options() {
     auto output = option("output", 'o', "FORMAT", "format of the result");
     output.choices = {"table", "wide", "json", "yaml", "name", "jsonl"};
     output.default_text = "table";
-    auto timeout = option("timeout", "DURATION", "deadline of the whole command, as 90s or 5m");
+    auto timeout = option("timeout", "DURATION", "how long to wait for servers, nodes and input in all, as 90s or 5m");
     auto color = option("color", "WHEN", "colour; auto: on a terminal, unless NO_COLOR is set");
     color.choices = {"auto", "always", "never"};
     color.default_text = "auto";
@@ -103,6 +103,18 @@ std::optional<std::string> Args::get(std::string_view option) const {
 std::vector<std::string> Args::all(std::string_view option) const {
     const auto found = values.find(option);
     return found == values.end() ? std::vector<std::string>() : found->second;
+}
+
+std::string Args::wanted(std::string_view option, std::string_view value_name, std::string hint) const {
+    auto value = get(option);
+    if (!value)
+        throw Error(Exit::usage, "missing-option", fmt::format("--{} {} is missing", option, value_name))
+            .hint(std::move(hint));
+    if (base::trim(*value).empty())
+        throw Error(Exit::usage, "bad-value", fmt::format("option --{}: expected {}, found '{}'", option, value_name,
+                                                          base::escape(*value)))
+            .hint(std::move(hint));
+    return std::move(*value);
 }
 
 std::string Args::positional(std::string_view name) const {

@@ -113,6 +113,13 @@ std::string word_list(const std::vector<std::string>& words) {
     return lines.substr(0, lines.find_last_not_of('\n') + 1);
 }
 
+/// The first of `verbs` whose second word is `word`.
+std::optional<std::string> verb_ending_in(const std::string& word, const std::vector<std::string>& verbs) {
+    const auto found = std::find_if(verbs.begin(), verbs.end(),
+                                    [&](const std::string& verb) { return verb.ends_with(" " + word); });
+    return found == verbs.end() ? std::nullopt : std::optional(*found);
+}
+
 Error unknown_verb(const Program& program, const std::vector<std::string>& words) {
     for (const auto& name : {words.front(), words.size() > 1 ? words[0] + " " + words[1] : std::string()}) {
         const auto later = program.planned.find(name);
@@ -132,6 +139,7 @@ Error unknown_verb(const Program& program, const std::vector<std::string>& words
     auto candidates = below.empty() ? visible_verbs(program) : below;
     auto near = base::nearest(name, candidates);
     if (!near && below.empty() && words.size() > 1) near = base::nearest(words[0] + " " + words[1], candidates);
+    if (!near && below.empty()) near = verb_ending_in(name, candidates);
     if (near) return std::move(error).hint(fmt::format("did you mean '{}'?", *near));
     return std::move(error).detail("verbs", word_list(candidates)).hint(fmt::format("{} --help", program.name));
 }
@@ -156,6 +164,9 @@ Error unknown_option(const Program& program, const Verb* verb, const std::string
         if (!option.hidden) names.push_back("--" + option.name);
     }
     auto error = usage_error("unknown-option", fmt::format("unknown option {}", written));
+    if (verb != nullptr && !verb->positionals.empty() && verb->positionals.back().is_command)
+        return std::move(error).hint(
+            fmt::format("put -- before the command and its options: {}", usage_line(program, *verb)));
     if (const auto argument = verb == nullptr ? std::string() : argument_named(program, *verb, written);
         !argument.empty())
         return std::move(error).hint(

@@ -108,6 +108,10 @@ Exit run_command(const Program& program, const Command& command, const Surroundi
 
 }  // namespace
 
+std::size_t Context::table_width() const {
+    return console.out_is_terminal() && output != "wide" ? console.width() : 0;
+}
+
 int run_main(const Program& program, int argc, const char* const* argv, Console& console) {
     (void)std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is an EPIPE, which the console remembers
     (void)std::signal(SIGXFSZ,

@@ -120,6 +120,22 @@ bool fits(std::string_view text, std::size_t width) {
     return std::all_of(lines.begin(), lines.end(), [&](std::string_view line) { return display_width(line) <= width; });
 }
 
+std::string folded_table(std::vector<std::string> headers, std::vector<std::vector<std::string>> rows,
+                         std::size_t below, std::size_t width) {
+    auto whole = format_table(headers, rows, 0);
+    if (width == 0 || fits(whole, width)) return whole;
+    std::vector<std::string> details{""};  // below the headers
+    for (auto& row : rows) {
+        const auto first = row.end() - static_cast<std::ptrdiff_t>(below);
+        const bool is_empty = std::all_of(first, row.end(), [](const std::string& cell) { return cell == "-"; });
+        const auto cells = base::printable(base::join(std::vector(first, row.end()), ": "));
+        details.push_back(is_empty ? "" : fmt::format("  {}\n", cells));
+        row.erase(first, row.end());
+    }
+    headers.resize(headers.size() - below);
+    return interleaved(format_table(headers, rows, 0), details);
+}
+
 std::string interleaved(std::string_view table, const std::vector<std::string>& below) {
     std::string text;
     std::size_t index = 0;

@@ -25,6 +25,11 @@ void print_table(const std::vector<std::string>& headers,
                  const std::function<void(const std::function<void(const std::vector<std::string>&)>&)>& rows,
                  std::size_t width, const std::function<void(std::string_view)>& out);
 
+/// The table whole where it fits in `width` columns, or `width` is 0. Else its last `below` columns stand below each
+/// line, with ": " between them, unless all of them are "-". Nothing is cut.
+[[nodiscard]] std::string folded_table(std::vector<std::string> headers, std::vector<std::vector<std::string>> rows,
+                                       std::size_t below, std::size_t width);
+
 /// Whether no line of `text` is wider than `width`.
 [[nodiscard]] bool fits(std::string_view text, std::size_t width);
 /// A table, its headers included, with `below[i]`, whole lines or "", after its line i.

@@ -24,6 +24,8 @@ namespace kmm::tool_worker {
 
 namespace {
 
+/// What stands for the name of CONFIG in messages where options take its place.
+constexpr const char* k_from_options = "options";
 constexpr std::size_t k_config_bytes = 4U << 20U;
 
 /// The credentials of all Secrets.
@@ -266,11 +268,14 @@ void check_modprobed_dir(Job& job, const std::string& input, Needs needs) {
 
 void check_config(Job& job, const std::string& input, Needs needs) {
     auto& modprobe = job.config.modprobe;
-    const auto missing = [&](const char* field, const char* flag) {
+    const auto missing = [&](const char* field, const char* flag, const char* value) {
+        if (input == k_from_options)
+            return Error(Exit::usage, "missing-option", fmt::format("{} {} is missing", flag, value))
+                .hint("see --help of the verb");
         return Error(Exit::data, "missing-field", fmt::format("{}: expected {}, found none", input, field))
             .hint(fmt::format("set {} or {}", field, flag));
     };
-    if (modprobe.module_name.empty()) throw missing("modprobe.moduleName", "--module");
+    if (modprobe.module_name.empty()) throw missing("modprobe.moduleName", "--module", "NAME");
     if (const auto problem = base::module_name_problem(modprobe.module_name); !problem.empty()) {
         throw Error(Exit::data, "bad-value", fmt::format("'{}' {}", base::escape(modprobe.module_name), problem))
             .hint(base::k_module_name_hint);
@@ -301,7 +306,7 @@ void check_config(Job& job, const std::string& input, Needs needs) {
         if (("/" + *path + "/").find("/../") != std::string::npos) *path = "/" + *below;
     }
     if (needs == Needs::image && job.config.container_image.empty() && job.modules == Job::Modules::of_image)
-        throw missing("containerImage", "--image");
+        throw missing("containerImage", "--image", "REF");
 }
 
 }  // namespace
@@ -368,9 +373,10 @@ Job read_job(const cli::Args& args, Needs needs, UnknownFields unknown) {
             .hint("put it into CONFIG, or leave CONFIG out");
     }
     if (file.empty() && given.empty()) {
-        throw Error(Exit::usage, "missing-argument", "expected CONFIG, or --module and its friends")
-            .hint(needs == Needs::image ? "kmm-worker load config.yaml, or: kmm-worker load --image REF --module NAME"
-                                        : "kmm-worker unload --module NAME");
+        throw Error(Exit::usage, "missing-argument", needs == Needs::image ? "expected CONFIG, or --image and --module"
+                                                                           : "expected CONFIG, or --module")
+            .hint(needs == Needs::image ? "name a file with a ModuleConfig, or give --image REF --module NAME"
+                                        : "name a file with a ModuleConfig, or give --module NAME");
     }
     if (file.empty()) {
         config_from_flags(args, job.config);
@@ -383,7 +389,7 @@ Job read_job(const cli::Args& args, Needs needs, UnknownFields unknown) {
     }
     try {
         take_arguments(needs, args.flag("i-understand-this-taints"), job);
-        check_config(job, file.empty() ? "options" : file, needs);
+        check_config(job, file.empty() ? k_from_options : file, needs);
     } catch (const Error& error) {
         if (file.empty()) throw;
         throw as_configuration_fault(error);

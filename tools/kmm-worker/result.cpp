@@ -100,7 +100,7 @@ std::string node_text(const kmod::NodeFacts& node) {
 
 void print_for_people(const WorkerResult& result, cli::Context& context) {
     const bool wide = context.output == "wide";
-    const std::size_t width = context.console.out_is_terminal() && !wide ? context.console.width() : 0;
+    const std::size_t width = context.table_width();
     std::vector<std::pair<std::string, std::string>> head{
         {"outcome", result.outcome}, {"node", node_text(result.node)}};
     if (!result.image.empty()) head.emplace_back("image", result.image);

@@ -176,9 +176,7 @@ public:
 private:
     void read_directory(const std::string& name) {
         const std::size_t faults = diagnostics_.size();
-        const auto found =
-            object_files(name.size() > 1 && name.ends_with('/') ? name.substr(0, name.size() - 1) : name, diagnostics_,
-                         PackedFiles::take);
+        const auto found = object_files(name, diagnostics_, PackedFiles::take);
         if (found.empty() && diagnostics_.size() == faults) {
             report(diagnostics_, Severity::warning, "no-documents", Exit::data, name,
                    "no *.yaml, *.yml or *.json file in this directory");

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/clean_path.hpp"
 #include "base/text.hpp"
 #include "cluster/folder/directory_store.hpp"
 #include "cluster/folder/documents.hpp"
@@ -258,17 +259,33 @@ recipe::chart::Chart ChartPlaces::load(const std::string& resource, const rp::Ch
     }
     std::string path = url.substr(7);
     while (path.size() > 1 && path.ends_with('/')) { path.pop_back(); }
+    // A relative one lies beside the file with the resource, or below the current directory.
+    std::vector<std::string> places{path};
+    if (auto beside = path.starts_with('/') ? "" : directory_of_resource(resource); !beside.empty()) {
+        places.insert(places.begin(), beside + '/' + path);
+    }
     std::vector<std::string> tried;
-    for (const auto& candidate :
-         {path + '/' + reference.name + '-' + reference.version + ".tgz",
-          path + '/' + reference.name + '-' + reference.version, path + '/' + reference.name, path}) {
-        if (has_chart(candidate)) { return read_chart(candidate); }
-        tried.push_back(candidate);
+    for (const auto& place : places) {
+        for (const auto& candidate :
+             {place + '/' + reference.name + '-' + reference.version + ".tgz",
+              place + '/' + reference.name + '-' + reference.version, place + '/' + reference.name, place}) {
+            if (has_chart(candidate)) { return read_chart(candidate); }
+            tried.push_back(candidate);
+        }
     }
     throw chart_not_found(resource, reference,
                           fmt::format("there is no chart {} {} in {}", base::escape(reference.name),
                                       base::escape(reference.version), base::escape(url)))
         .detail("looked at", base::escape(base::join(tried, ", ")));
+}
+
+std::string ChartPlaces::directory_of_resource(const std::string& resource) const {
+    for (const auto& document : documents_.all) {
+        if (document.root.get_string({"kind"}) != "SpecialResource") { continue; }
+        if (document.root.get_string({"metadata", "name"}) != resource) { continue; }
+        return base::directory_of(document.file);
+    }
+    return "";
 }
 
 recipe::chart::Chart ChartPlaces::from_config_map(const std::string& resource,

@@ -69,6 +69,8 @@ private:
     std::mutex mutex_;  ///< of loaded_
     std::map<std::string, recipe::chart::Chart> loaded_;
     recipe::chart::Chart load(const std::string& resource, const recipe::plan::ChartReference& reference) const;
+    /// Of the file that has it; "" for the current one and for what is not read from files.
+    std::string directory_of_resource(const std::string& resource) const;
     recipe::chart::Chart from_config_map(const std::string& resource,
                                          const recipe::plan::ChartReference& reference) const;
 };

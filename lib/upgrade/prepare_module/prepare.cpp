@@ -167,14 +167,16 @@ Chosen choose_nodes(const api::Objects& objects, const api::Module& module, cons
         throw Error(Exit::checks_failed, "node-not-eligible", base::join(refused, "; "))
             .hint("change the node, or leave it out of --node");
     if (chosen.empty() && !result.left_out.empty()) throw none_can_take(module, result.left_out);
+    if (chosen.empty() && !objects.nodes.empty() && !any_matches)
+        throw Error(Exit::checks_failed, "no-nodes", "--selector matches no node")
+            .hint("compare it with the labels of the nodes: kubectl get nodes --show-labels");
     if (chosen.empty())
         throw Error(Exit::checks_failed, "no-nodes",
                     fmt::format("no node is selected for Module {}", module.full_name()))
             .at(module.meta.origin)
             .hint(objects.nodes.empty() ? "there is no Node"
                   : !foreign.empty()    ? "the nodes that it selects run no Linux"
-                  : any_matches         ? "kmm-plan show says why"
-                                        : "--selector matches no node");
+                                        : "kmm-plan show says why");
     result.names = walk_order(objects, request, std::move(chosen), result.notes);
     return result;
 }

@@ -149,7 +149,7 @@ Exit run_preflight(const cli::Args& args, cli::Context& context) {
     } else {
         if (!verdicts.empty() || recipe_verdicts.empty()) context.console.out(verdict_table(verdicts, context));
         if (!verdicts.empty() && !recipe_verdicts.empty()) context.console.out("\n");
-        context.console.out(recipe_verdict_table(recipe_verdicts, context.output == "wide"));
+        context.console.out(recipe_verdict_table(recipe_verdicts, context));
         // Without recipes it is for those alone who publish it: images that were not checked are no failure here.
         if (upgradeable && (!recipe_verdicts.empty() || args.get("metrics")))
             context.console.out(upgradeable_line(*upgradeable));

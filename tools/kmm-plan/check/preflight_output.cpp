@@ -200,22 +200,6 @@ std::string losing_names(const std::vector<Verdict>& verdicts) {
     return text;
 }
 
-namespace {
-
-/// For narrow terminals: what was checked and the reason, the last two columns, stand below each line. Nothing is cut.
-
-std::string folded(std::vector<std::string> headers, std::vector<std::vector<std::string>> rows) {
-    std::vector<std::string> details{""};  // of the header
-    for (auto& row : rows) {
-        details.push_back(fmt::format("  {}: {}\n", row[row.size() - 2], row.back()));
-        row.resize(row.size() - 2);
-    }
-    headers.resize(headers.size() - 2);
-    return cli::interleaved(cli::format_table(headers, rows, 0), details);
-}
-
-}  // namespace
-
 std::string verdict_table(const std::vector<Verdict>& verdicts, const cli::Context& context) {
     const bool wide = context.output == "wide";
     std::vector<std::string> headers{"KERNEL", "MODULE", "POOL", "NODES", "VERDICT", "CHECKED", "REASON"};
@@ -235,10 +219,7 @@ std::string verdict_table(const std::vector<Verdict>& verdicts, const cli::Conte
                                    verdict.digest.empty() ? "-" : verdict.digest});
         rows.push_back(std::move(row));
     }
-    const std::string text = cli::format_table(headers, rows, 0);
-    return wide || !context.console.out_is_terminal() || cli::fits(text, context.console.width())
-               ? text
-               : folded(std::move(headers), std::move(rows));
+    return cli::folded_table(std::move(headers), std::move(rows), 2, context.table_width());
 }
 
 namespace {

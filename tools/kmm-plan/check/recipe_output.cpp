@@ -30,7 +30,8 @@ value::Node recipe_verdict_node(const RecipeVerdict& verdict) {
     return node;
 }
 
-std::string recipe_verdict_table(const std::vector<RecipeVerdict>& verdicts, bool wide) {
+std::string recipe_verdict_table(const std::vector<RecipeVerdict>& verdicts, const cli::Context& context) {
+    const bool wide = context.output == "wide";
     if (verdicts.empty()) { return ""; }
     std::vector<std::string> headers{"KERNEL", "RECIPE", "CONTAINER", "VERDICT", "CHECKED", "REASON"};
     if (wide) { headers.insert(headers.end(), {"IMAGE", "DIGEST"}); }
@@ -42,7 +43,7 @@ std::string recipe_verdict_table(const std::vector<RecipeVerdict>& verdicts, boo
         if (wide) { row.insert(row.end(), {or_none(one.image), or_none(one.digest)}); }
         rows.push_back(std::move(row));
     }
-    return cli::format_table(headers, rows, 0);
+    return cli::folded_table(std::move(headers), std::move(rows), 2, context.table_width());
 }
 
 std::optional<decide::StatusTarget> status_target(const cli::Args& args) {

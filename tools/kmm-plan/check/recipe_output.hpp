@@ -22,7 +22,8 @@ template <typename Judged>
 }
 [[nodiscard]] value::Node recipe_verdict_node(const RecipeVerdict& verdict);
 /// A table KERNEL RECIPE CONTAINER VERDICT CHECKED REASON; "" without verdicts. `wide` adds image and digest.
-[[nodiscard]] std::string recipe_verdict_table(const std::vector<RecipeVerdict>& verdicts, bool wide);
+[[nodiscard]] std::string recipe_verdict_table(const std::vector<RecipeVerdict>& verdicts,
+                                              const cli::Context& context);
 
 /// What --status names; nullopt without it. Errors: usage, also without --check-images and --kernel-devel: nothing says
 /// then whether images are there.

@@ -30,7 +30,8 @@ std::vector<std::string> what_names() {
 }
 
 std::vector<render::What> parse_whats(const std::vector<std::string>& names) {
-    const auto known = what_names();
+    auto known = what_names();
+    known.insert(known.end(), {"chart", "recipe"});  // verbs of their own
     std::vector<render::What> result;
     for (const auto& name : names) {
         const auto rows = render::whats();

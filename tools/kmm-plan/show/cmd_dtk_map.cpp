@@ -167,7 +167,8 @@ Node kernel_row_node(const toolkit::KernelRow& row) {
 
 std::string dash_if_empty(const std::string& text) { return text.empty() ? "-" : text; }
 
-std::string toolkit_table(const toolkit::ToolkitMap& map, bool wide) {
+std::string toolkit_table(const toolkit::ToolkitMap& map, const cli::Context& context) {
+    const bool wide = context.output == "wide";
     std::vector<std::string> headers{"KERNEL", "FLAVOUR", "ARCH", "OS", "RELEASES", "TOOLKIT"};
     if (wide) { headers.insert(headers.begin() + 5, "SYSTEMS"); }
     std::vector<std::vector<std::string>> rows;
@@ -178,7 +179,7 @@ std::string toolkit_table(const toolkit::ToolkitMap& map, bool wide) {
         cells.push_back(row.toolkits.front().image);
         rows.push_back(std::move(cells));
     }
-    return cli::format_table(headers, rows, 0);
+    return cli::folded_table(std::move(headers), std::move(rows), 1, context.table_width());
 }
 
 Exit run_dtk_map(const cli::Args& args, cli::Context& context) {
@@ -216,7 +217,7 @@ Exit run_dtk_map(const cli::Args& args, cli::Context& context) {
         node.set("kernels", std::move(rows));
         static_cast<void>(cli::print_list(context, node, "kernels"));
     } else {
-        context.console.out(toolkit_table(map, context.output == "wide"));
+        context.console.out(toolkit_table(map, context));
     }
     return Exit::ok;
 }

@@ -268,9 +268,8 @@ void print(const Images& images, cli::Context& context) {
                  wanted.kernels.empty()
                      ? "-"
                      : base::join(std::vector<std::string>(wanted.kernels.begin(), wanted.kernels.end()), ",")});
-        const bool cut = context.console.out_is_terminal() && context.output != "wide";
         context.console.out(
-            cli::format_table({"IMAGE", "DIGEST", "MODULES", "KERNELS"}, rows, cut ? context.console.width() : 0));
+            cli::format_table({"IMAGE", "DIGEST", "MODULES", "KERNELS"}, rows, context.table_width()));
     }
 }
 

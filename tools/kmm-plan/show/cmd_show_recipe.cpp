@@ -27,7 +27,8 @@ namespace {
 
 std::string text_or_dash(const std::string& text) { return text.empty() ? "-" : text; }
 
-std::string state_table(const std::vector<decide::StateLine>& lines, bool wide) {
+std::string state_table(const std::vector<decide::StateLine>& lines, const cli::Context& context) {
+    const bool wide = context.output == "wide";
     std::vector<std::string> headers{"RESOURCE", "STATE", "KERNEL", "OBJECTS", "DECISION", "REASON"};
     if (wide) { headers.insert(headers.end(), {"GATES", "IMAGE", "DIGEST", "MESSAGE"}); }
     std::vector<std::vector<std::string>> rows;
@@ -44,7 +45,7 @@ std::string state_table(const std::vector<decide::StateLine>& lines, bool wide) 
         }
         rows.push_back(std::move(row));
     }
-    return cli::format_table(headers, rows, 0);
+    return cli::folded_table(std::move(headers), std::move(rows), 1, context.table_width());
 }
 
 std::map<std::string, std::uint64_t> count_actions(const std::vector<decide::StateLine>& lines) {
@@ -132,7 +133,7 @@ Exit run_show_recipe(const cli::Args& args, cli::Context& context) {
                 fmt::format("{} {}{}{}\n", line.cr, line.state, line.kernel.empty() ? "" : " ", line.kernel));
         }
     } else {
-        context.console.out(state_table(lines, context.output == "wide") + decisions_text(lines));
+        context.console.out(state_table(lines, context) + decisions_text(lines));
     }
     return Exit::ok;
 }

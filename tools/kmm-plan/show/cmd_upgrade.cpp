@@ -19,21 +19,18 @@ namespace {
 using UpgradeNodes = std::vector<plan::UpgradeNode>;
 
 void require_target(const api::Module& module, const std::string& version) {
-    if (version.empty()) {
-        throw Error(Exit::usage, "missing-option", "--to VERSION is missing")
-            .hint(fmt::format("kmm-plan upgrade {} --to VERSION", module.full_name()));
-    }
     if (!module.module_loader) {
         throw Error(Exit::checks_failed, "no-module-loader",
                     fmt::format("Module {} loads no kernel module", module.full_name()))
             .at(module.meta.origin);
     }
-    const std::string& found = module.module_loader->container.version;
+    const auto& container = module.module_loader->container;
+    const std::string& found = container.version;
     if (found == version) { return; }
     throw Error(Exit::checks_failed, "version-mismatch",
                 fmt::format("Module {} {}, expected version {}", module.full_name(),
                             found.empty() ? "has no version" : "has version " + found, base::escape(version)))
-        .at(module.meta.origin)
+        .at(container.version_origin.file.empty() ? module.meta.origin : container.version_origin)
         .hint(fmt::format("set spec.moduleLoader.container.version to {}, or read the changed Module with -f",
                           base::escape(version)));
 }
@@ -63,7 +60,8 @@ value::Node upgrade_document(const Source& source, const api::Module& module, co
     return document;
 }
 
-std::string upgrade_text(const api::Module& module, const std::string& version, const UpgradeNodes& nodes) {
+std::string upgrade_text(const api::Module& module, const std::string& version, const UpgradeNodes& nodes,
+                         std::size_t width) {
     std::vector<std::vector<std::string>> rows;
     for (const auto& node : nodes) {
         rows.push_back({node.node, node.kernel.empty() ? "-" : node.kernel, node.current, version, steps_text(node),
@@ -81,7 +79,7 @@ std::string upgrade_text(const api::Module& module, const std::string& version, 
     } else if (open > 0) {
         next = fmt::format("next  kmm-upgrade start module {} --to {}\n", module.full_name(), version);
     }
-    return cli::format_table({"NODE", "KERNEL", "CURRENT", "TARGET", "STEPS", "BLOCKER"}, rows, 0) +
+    return cli::folded_table({"NODE", "KERNEL", "CURRENT", "TARGET", "STEPS", "BLOCKER"}, std::move(rows), 2, width) +
            fmt::format("\n{} of {} nodes to upgrade, one after the other; {} blocked, {} done\n", open, nodes.size(),
                        blocked, done) +
            next;
@@ -91,7 +89,8 @@ Exit run_upgrade_plan(const cli::Args& args, cli::Context& context) {
     Source source = read_valid_source(args, context);
     apply_what_if(args, source, context);
     const api::Module& module = find_module(source, args, args.positional("MODULE"));
-    const std::string version = args.get("to").value_or("");
+    const std::string version =
+        args.wanted("to", "VERSION", fmt::format("kmm-plan upgrade {} --to VERSION", module.full_name()));
     require_target(module, version);
     UpgradeNodes nodes = plan::upgrade_nodes(source.objects, module, plan_options(args, source));
     const auto chosen = require_nodes(source, args, args.all("node"));
@@ -107,7 +106,7 @@ Exit run_upgrade_plan(const cli::Args& args, cli::Context& context) {
     if (context.output == "name") {
         for (const auto& node : nodes) { context.console.out(node.node + "\n"); }
     } else if (context.output == "table" || context.output == "wide") {
-        context.console.out(upgrade_text(module, version, nodes));
+        context.console.out(upgrade_text(module, version, nodes, context.table_width()));
     } else {
         print_document(context, upgrade_document(source, module, version, nodes));
     }

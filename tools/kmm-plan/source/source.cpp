@@ -113,9 +113,9 @@ namespace {
 
 enum class Place { documents, directory, api_server };
 
-Error several_sources(const char* found) {
+Error several_sources(const std::string& found) {
     return Error(Exit::usage, "several-sources", fmt::format("expected one cluster, found {}", found))
-        .hint("-f adds documents to either");
+        .hint("leave one of them out; -f adds documents to either");
 }
 
 /// What the command line says wins, then the environment, then the configuration files. KUBECONFIG alone does not
@@ -123,7 +123,9 @@ Error several_sources(const char* found) {
 Place place_of(const cli::Args& args, bool has_documents) {
     const bool directory = is_option(args, "cluster");
     const bool server = is_option(args, "kubeconfig") || is_option(args, "context");
-    if (directory && server) { throw several_sources("--cluster and --kubeconfig or --context"); }
+    if (directory && server) {
+        throw several_sources(is_option(args, "context") ? "--cluster and --context" : "--cluster and --kubeconfig");
+    }
     if (server) { return Place::api_server; }
     if (directory) { return Place::directory; }
     if (has_documents) { return Place::documents; }
@@ -134,7 +136,7 @@ Place place_of(const cli::Args& args, bool has_documents) {
     if (args.get("cluster")) { return Place::directory; }
     if (configured_server) { return Place::api_server; }
     if (finds_api_server(args)) { return Place::api_server; }
-    Error error(Exit::usage, "no-source", "no cluster given, expected one of --cluster, --kubeconfig or -f");
+    Error error(Exit::usage, "no-source", "no cluster specified, expected one of --cluster, --kubeconfig or -f");
     if (auto absent = kube::absent_kubeconfig(kube::request_from_environment()); !absent.empty()) {
         error.detail("KUBECONFIG", std::move(absent));
     }

@@ -33,16 +33,10 @@ namespace {
 using KernelLoader = upgrade::kernel::Loader;
 using value::Node;
 
-std::string text_option(const cli::Args& args, const char* name, const char* missing, const char* hint) {
-    const auto text = args.get(name).value_or("");
-    if (base::trim(text).empty()) throw Error(Exit::usage, "missing-option", missing).hint(hint);
-    return text;
-}
-
 drive::StartRequest request_of_kernel(const cli::Args& args) {
     drive::StartRequest request;
     request.to_version =
-        text_option(args, "to", "--to RELEASE is missing", "name it as uname -r prints it, as --to 6.1.0-60-amd64");
+        args.wanted("to", "RELEASE", "name it as uname -r prints it, as --to 6.1.0-60-amd64");
     request.options.via = upgrade::Via::ssh;
     take_draining_walk_options(args, request);
     request.options.all_nodes = request.nodes.empty() && !args.get("selector");
@@ -200,17 +194,17 @@ Node recipes_node_of(const Preflight& found) {
 }
 
 /// "" without recipes.
-std::string recipe_table(const Preflight& found) {
+std::string recipe_table(const Preflight& found, std::size_t width) {
     if (found.recipes.empty()) return "";
     std::vector<std::vector<std::string>> rows;
     const auto or_none = [](const std::string& text) { return text.empty() ? std::string("-") : base::escape(text); };
     for (const auto& verdict : found.recipes)
         rows.push_back({base::escape(verdict.resource), or_none(verdict.container), std::string(verdict.text()),
                         verdict.reason, or_none(verdict.image)});
-    return "\n" + cli::format_table({"RECIPE", "CONTAINER", "VERDICT", "REASON", "IMAGE"}, rows, 0);
+    return "\n" + cli::folded_table({"RECIPE", "CONTAINER", "VERDICT", "REASON", "IMAGE"}, std::move(rows), 2, width);
 }
 
-std::string module_table(const Preflight& found) {
+std::string module_table(const Preflight& found, std::size_t width) {
     if (found.verdicts.empty()) return "no Module is checked: none selects these nodes\n";
     std::vector<std::vector<std::string>> rows;
     for (const auto& verdict : found.verdicts)
@@ -218,10 +212,12 @@ std::string module_table(const Preflight& found) {
                         verdict.pool == nullptr ? "0" : fmt::format("{}", verdict.pool->nodes.size()),
                         std::string(verdict.text()), verdict.reason(),
                         verdict.resolved == nullptr ? "-" : base::escape(verdict.resolved->config.container_image)});
-    return cli::format_table({"MODULE", "NODES", "VERDICT", "REASON", "IMAGE"}, rows, 0);
+    return cli::folded_table({"MODULE", "NODES", "VERDICT", "REASON", "IMAGE"}, std::move(rows), 2, width);
 }
 
-std::string preflight_table(const Preflight& found) { return module_table(found) + recipe_table(found); }
+std::string preflight_table(const Preflight& found, const cli::Context& context) {
+    return module_table(found, context.table_width()) + recipe_table(found, context.table_width());
+}
 
 /// Preflight, then what would be done: nodes with equal actions stand together, in the order of the walk.
 void print_kernel_plan(cli::Context& context, const Preflight& found, const api::Objects& objects,
@@ -254,8 +250,8 @@ void print_kernel_plan(cli::Context& context, const Preflight& found, const api:
         for (const auto& node : run.nodes) context.console.out("node/" + node.name + "\n");
         return;
     }
-    if (!refusals_of(found).empty()) return context.console.out(preflight_table(found));
-    std::string text = preflight_table(found) + "\n";
+    if (!refusals_of(found).empty()) return context.console.out(preflight_table(found, context));
+    std::string text = preflight_table(found, context) + "\n";
     const auto pools = upgrade::kernel::subject_of(run).pools;
     if (!pools.empty()) text += fmt::format("pause MachineConfigPool {}\n", base::join(pools, ", "));
     for (const auto& [names, actions] : groups) {
@@ -278,8 +274,8 @@ std::string own_node(cluster::Workloads& workloads, const upgrade::Run& run) {
 }  // namespace
 
 Exit run_start_kernel(const cli::Args& args, cli::Context& context) {
-    const auto command = text_option(args, "install", "--install COMMAND is missing: it installs the release on a node",
-                                     "as --install 'apt-get install -y linux-image-$1'");
+    const auto command = args.wanted(
+        "install", "COMMAND", "what installs the release on a node, as --install 'apt-get install -y linux-image-$1'");
     const auto release = args.get("to").value_or("");
     if (is_to_be_resumed(args, context, [&](const upgrade::Run& run) {
             return run.rules == &upgrade::kernel::procedure_kernel() && run.to_version == release &&

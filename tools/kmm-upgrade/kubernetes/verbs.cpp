@@ -138,6 +138,7 @@ std::vector<cli::Verb> guarding_verbs() {
     cli::Positional command;
     command.name = "COMMAND";
     command.help = "the command and its arguments, after --";
+    command.is_command = true;
     command.repeatable = true;
     const std::initializer_list<std::string_view> used{"api-timeout", "break-lock"};
     auto useless = runner_options() + std::vector<cli::Option>{trust_option()};

@@ -18,11 +18,7 @@ namespace {
 drive::StartRequest request_of(const cli::Args& args) {
     drive::StartRequest request;
     take_module(args, request);
-    const auto version = args.get("to");
-    if (!version || version->empty())
-        throw Error(Exit::usage, "missing-option", "--to VERSION is missing")
-            .hint("name the version to upgrade to, as --to v2");
-    request.to_version = *version;
+    request.to_version = args.wanted("to", "VERSION", "name the version to upgrade to, as --to v2");
     take_walk_options(args, request);
     request.options.all_nodes = request.nodes.empty() && !args.get("selector");
     return request;

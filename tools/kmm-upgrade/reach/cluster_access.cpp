@@ -74,7 +74,7 @@ cluster::Place ClusterAccess::place(const upgrade::Run* recorded) const {
     throw std::move(error)
         .detail("directory", "--cluster DIR, or KMM_CLUSTER: one Kubernetes object per YAML file")
         .detail("api server", "--kubeconfig FILE, --context NAME, KUBECONFIG or ~/.kube/config")
-        .hint("--cluster DIR");
+        .hint("add --cluster DIR or --context NAME to the command");
 }
 
 cluster::Cluster& ClusterAccess::open(const cluster::Place& place, std::optional<std::chrono::milliseconds> patience) {

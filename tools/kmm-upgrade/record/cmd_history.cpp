@@ -111,7 +111,7 @@ Exit run_history(const cli::Args& args, cli::Context& context) {
         return Exit::ok;
     }
     context.console.out(
-        cli::format_table(headers, rows, context.console.out_is_terminal() && !wide ? context.console.width() : 0));
+        cli::format_table(headers, rows, context.table_width()));
     return Exit::ok;
 }
 

@@ -50,10 +50,8 @@ std::string facts_table(RecordAccess& record, const Story& story) {
 }  // namespace
 
 Exit run_report(const cli::Args& args, cli::Context& context) {
-    const auto file = args.get("html");
-    if (!file || file->empty())
-        throw Error(Exit::usage, "missing-option", "--html FILE is missing")
-            .hint("kmm-upgrade report --html upgrade.html, or - for standard output");
+    const auto file =
+        args.wanted("html", "FILE", "kmm-upgrade report --html upgrade.html, or - for standard output");
     Call call(args, context);
     RecordAccess record(call);
     const auto all = stories(record);
@@ -67,17 +65,17 @@ Exit run_report(const cli::Args& args, cli::Context& context) {
     const auto page =
         report::html_page(fmt::format("{} {}: {}", words.subject(), words.versions(), run.state), page_style(),
                           page_summary(run) + facts_table(record, story) + page_details(story));
-    cli::write_report(context, *file, page);
-    if (*file == "-") return Exit::ok;
+    cli::write_report(context, file, page);
+    if (file == "-") return Exit::ok;
     if (print_document(
             context,
             value::Node::mapping(
-                {{"apiVersion", "kmmtools/v1"}, {"kind", "UpgradeReport"}, {"id", story.id}, {"file", *file}})))
+                {{"apiVersion", "kmmtools/v1"}, {"kind", "UpgradeReport"}, {"id", story.id}, {"file", file}})))
         return Exit::ok;
-    if (context.output == "name") context.console.out(*file + "\n");
+    if (context.output == "name") context.console.out(file + "\n");
     else
         context.console.out(
-            fmt::format("report     {}  of {}: {}\n", base::escape(*file), base::escape(words.subject()), run.state));
+            fmt::format("report     {}  of {}: {}\n", base::escape(file), base::escape(words.subject()), run.state));
     return Exit::ok;
 }
 

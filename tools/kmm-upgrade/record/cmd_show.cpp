@@ -102,10 +102,6 @@ value::Node shown_document(const upgrade::Run& run) {
     return node;
 }
 
-std::size_t table_width(const cli::Context& context) {
-    return context.console.out_is_terminal() && context.output != "wide" ? context.console.width() : 0;
-}
-
 Exit show_idle(RecordAccess& record) {
     auto& context = record.call().context();
     const auto idle = value::Node::mapping({{"apiVersion", "kmmtools/v1"}, {"kind", "Upgrade"}, {"state", "idle"}});
@@ -156,7 +152,7 @@ Exit watch(RecordAccess& record) {
             return show_idle(record);
         }
         const bool ended = is_over(record, *run);
-        const auto text = show_text(record, *run, table_width(context), "");
+        const auto text = show_text(record, *run, context.table_width(), "");
         if (ended || record.call().stopped()) {
             area.clear();
             if (context.console.err_is_terminal() || text != last) context.console.out(text);
@@ -196,7 +192,7 @@ Exit run_show(const cli::Args& args, cli::Context& context) {
     note_comparison(call, comparison);
     if (print_document(context, shown)) return Exit::ok;
     context.console.out(args.flag("stx") ? craft_of(context, *run).frame(*run, Craft::Frame::upgrade)
-                                         : show_text(record, *run, table_width(context)));
+                                         : show_text(record, *run, context.table_width()));
     return Exit::ok;
 }
 
@@ -222,7 +218,7 @@ Exit run_nodes(const cli::Args& args, cli::Context& context) {
     note_comparison(call, comparison);
     if (print_list(context, list)) return Exit::ok;
     context.console.out(args.flag("stx") ? craft_of(context, run).frame(run, Craft::Frame::hosts)
-                                         : node_table(run, table_width(context)));
+                                         : node_table(run, context.table_width()));
     return Exit::ok;
 }
 

@@ -184,14 +184,12 @@ Exit run_retry(const cli::Args& args, cli::Context& context) {
 Exit run_skip(const cli::Args& args, cli::Context& context) {
     Access access(args, context);
     static_cast<void>(require_running(access.record, "skip"));
-    const auto reason = args.get("reason");
-    if (!reason || reason->empty())
-        throw Error(Exit::usage, "missing-option", "--reason TEXT is missing").hint("say why; it stays in the history");
+    const auto reason = args.wanted("reason", "TEXT", "say why; it stays in the history");
     // A drained node's cordon is lifted; else nothing but the record changes.
     const auto extent = access.record.must_load().options.drain ? Extent::nodes : Extent::record;
     RecordedWalk recorded(access, "skip " + args.positional("NODE"), extent);
     auto& walk = recorded.walk;
-    walk.driver.skip(args.positional("NODE"), *reason);
+    walk.driver.skip(args.positional("NODE"), reason);
     walk.progress.stop();
     write_metrics(args, context, walk.recorder.run());
     print_summary(context, walk.recorder.run(), false);

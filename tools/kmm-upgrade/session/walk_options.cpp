@@ -139,7 +139,7 @@ Share parse_share(std::string text) {
     }
     const auto number = base::parse_number<std::int64_t>(text);
     if (!number || *number < 1 || *number > (share.percent ? 100 : 1'000'000))
-        throw bad_value("max-unavailable", given, "a number of nodes from 1 or a share as 20%")
+        throw bad_value("max-unavailable", given, "a number of nodes from 1, or a share from 1% to 100%")
             .hint("leave the option out for one node at a time");
     share.number = *number;
     return share;

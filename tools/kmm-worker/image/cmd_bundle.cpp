@@ -197,10 +197,7 @@ void make_executable(const std::string& file) {
 }
 
 WorkerResult bundle(const cli::Args& args, cli::Context& context) {
-    const std::string out = args.get("out").value_or("");
-    if (out.empty())
-        throw Error(Exit::usage, "missing-option", "--out FILE is missing")
-            .hint("kmm-worker bundle --out kmm-worker.run");
+    const std::string out = args.wanted("out", "FILE", "kmm-worker bundle --out kmm-worker.run");
     const char* running = std::getenv(k_bundle_variable);
     const std::string bytes = running != nullptr ? sys::read_file(running, k_library_bytes) : make_bundle();
     if (out == "-" || out == "/dev/stdout") {

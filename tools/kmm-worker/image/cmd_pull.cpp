@@ -92,9 +92,7 @@ WorkerResult pull(const cli::Args& args, cli::Context& context) {
     const auto start = clock.monotonic();
     const auto parser = start_parser();
     const kmod::HostPaths host = host_paths(args);
-    const auto out = args.get("out");
-    if (!out || out->empty())
-        throw Error(Exit::usage, "missing-option", "--out DIR is missing").hint("kmm-worker pull REF --out DIR");
+    const auto out = args.wanted("out", "DIR", "kmm-worker pull REF --out DIR");
     WorkerResult result;
     result.verb = "pull";
     result.node = this_node(host);
@@ -111,12 +109,12 @@ WorkerResult pull(const cli::Args& args, cli::Context& context) {
     if (args.all("kernel").empty()) require_release(host, result.node);
     want_kernels(request,
                  args.all("kernel").empty() ? std::vector<std::string>{result.node.kernel} : args.all("kernel"));
-    const bool created = prepare(*out);
-    close_sandbox_of_pull(request, *out, context);
+    const bool created = prepare(out);
+    close_sandbox_of_pull(request, out, context);
     try {
         registry::PullResult pulled;
         in_default_directories(request.dir_name, !args.get("dir-name"),
-                               [&] { pulled = run_pull(request, *out, context, clock); });
+                               [&] { pulled = run_pull(request, out, context, clock); });
         warn_of_absent(request, pulled, pulled.warnings);
         result.image = pulled.reference;
         result.digest = pulled.digest;
@@ -124,7 +122,7 @@ WorkerResult pull(const cli::Args& args, cli::Context& context) {
         result.warnings.insert(result.warnings.end(), pulled.warnings.begin(), pulled.warnings.end());
     } catch (...) {
         if (created)
-            static_cast<void>(::rmdir(out->c_str()));  // fs::remove tries unlink first, which the sandbox forbids there
+            static_cast<void>(::rmdir(out.c_str()));  // fs::remove tries unlink first, which the sandbox forbids there
         throw;
     }
     tell_parser(*parser, context);

@@ -38,9 +38,7 @@ constexpr const char* k_sign_prefix = "kmm-sign-";
 constexpr std::size_t k_key_bytes = 1U << 20U;
 
 std::string wanted_option(const cli::Args& args, const char* name, const char* value_name) {
-    if (auto value = args.get(name)) return std::move(*value);
-    throw Error(Exit::usage, "missing-option", fmt::format("--{} {} is missing", name, value_name))
-        .hint("kmm-worker sign IMAGE --to IMAGE --key FILE --cert FILE");
+    return args.wanted(name, value_name, "kmm-worker sign IMAGE --to IMAGE --key FILE --cert FILE");
 }
 
 /// What `name` names: a file, or "-" for standard input.

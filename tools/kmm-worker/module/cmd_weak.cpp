@@ -217,7 +217,8 @@ void print_weak(const std::vector<WeakKernel>& kernels, bool is_applied, cli::Co
                 fmt::format("note: kernel {} is passed over: {}\n", base::escape(one.release), base::escape(one.why)));
     if (context.output == "name") return;
     if (!rows.empty())
-        context.console.out(cli::format_table({"KERNEL", "PATH", "BUILT-FOR", "ACTION", "REASON"}, rows, 0));
+        context.console.out(cli::folded_table({"KERNEL", "PATH", "BUILT-FOR", "ACTION", "REASON"}, std::move(rows), 1,
+                                              context.table_width()));
     if (is_applied)
         context.console.out(changed == 0 ? "nothing to change\n"
                                          : fmt::format("{} {} changed\n", changed, changed == 1 ? "link" : "links"));
@@ -228,9 +229,11 @@ void print_weak(const std::vector<WeakKernel>& kernels, bool is_applied, cli::Co
 
 Exit run_weak_updates(const cli::Args& args, cli::Context& context) {
     const bool is_applied = args.flag("apply");
-    if (is_applied == args.flag("dry-run"))
-        throw Error(Exit::usage, "missing-option",
-                    is_applied ? "--apply and --dry-run contradict each other" : "expected --dry-run or --apply")
+    if (is_applied && args.flag("dry-run"))
+        throw Error(Exit::usage, "bad-value", "--apply and --dry-run contradict each other")
+            .hint("leave one of them out: --dry-run prints what --apply would change");
+    if (!is_applied && !args.flag("dry-run"))
+        throw Error(Exit::usage, "missing-option", "expected --dry-run or --apply")
             .hint("--dry-run prints what --apply would change");
     const kubeadm::Place place(host_paths(args).root);
     const auto releases = kernel_releases(place);

@@ -196,8 +196,7 @@ Exit report_status(const cli::Args& args, cli::Context& context) {
         for (const auto& name : names) context.console.out(name + "\n");
         return exit;
     }
-    const bool cut = context.console.out_is_terminal() && !wide;
-    context.console.out(cli::format_table(headers, rows, cut ? context.console.width() : 0));
+    context.console.out(cli::format_table(headers, rows, context.table_width()));
     return exit;
 }
 
