@@ -157,8 +157,8 @@ void find_left_in_middle(const api::Objects& objects, const Plan& plan, const Re
             fmt::format("node {} is labelled for {} of Module {}, which is not loaded there{}", entry.node,
                         version->second, name,
                         fault ? fmt::format(": worker Pod {}: {}", pod->meta.name, base::escape(*fault)) : ""),
-            fmt::format("KMM's operator loads it while it runs; without it: kmm-upgrade start module {} --to {}; if the "
-                        "record of an upgrade was lost: kmm-upgrade adopt {}",
+            fmt::format("KMM's operator loads it while it runs; without it: kmm-upgrade start module {} --to {}; if "
+                        "the record of an upgrade was lost: kmm-upgrade adopt {}",
                         name, version->second, name),
             std::move(mend)));
     }

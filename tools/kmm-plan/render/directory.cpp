@@ -58,8 +58,9 @@ void warn_about_out(const std::string& out, const cli::Args& args, cli::Context&
         warning.severity = Severity::warning;
         warning.code = "out-in-input";
         warning.message = fmt::format("--out {} lies in {}, which is read", base::escape(out), base::escape(input));
-        warning.hint = "the next run reads what is written there and finds objects twice: write it beside that directory, or leave "
-                       "it out with --ignore";
+        warning.hint =
+            "the next run reads what is written there and finds objects twice: write it beside that directory, or "
+            "leave it out with --ignore";
         context.console.err(cli::diagnostic_text(warning, context.color_err));
     }
 }

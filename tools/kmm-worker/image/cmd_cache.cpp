@@ -76,7 +76,8 @@ Exit run_list(const cli::Args& args, cli::Context& context) {
         context.console.out("the cache is empty\n");
         return Exit::ok;
     }
-    context.console.out(cli::format_table({"IMAGE", "PLATFORM", "DIGEST", "SIZE", "LAST USED"}, rows, context.table_width()));
+    context.console.out(
+        cli::format_table({"IMAGE", "PLATFORM", "DIGEST", "SIZE", "LAST USED"}, rows, context.table_width()));
     return Exit::ok;
 }
 
