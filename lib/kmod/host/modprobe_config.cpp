@@ -142,9 +142,9 @@ bool alias_fits(const std::string& alias, const std::string& name) {
     return ::fnmatch(pattern.c_str(), normalise_name(name).c_str(), 0) == 0;
 }
 
-std::optional<std::vector<std::string>> aliased(const ModprobeConfig& config, const std::string& name) {
+std::optional<std::vector<std::string>> aliased(const std::vector<HostAlias>& aliases, const std::string& name) {
     std::optional<std::vector<std::string>> modules;
-    for (const auto& alias : config.aliases) {
+    for (const auto& alias : aliases) {
         if (!alias_fits(alias.pattern, name)) continue;
         if (!modules) modules.emplace();
         if (alias.module != "off") modules->push_back(alias.module);

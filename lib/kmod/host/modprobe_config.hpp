@@ -81,7 +81,8 @@ struct ModprobeConfig {
 
 /// The modules that `alias` lines make of `name`, without "off"; nullopt if there is no such line. modprobe takes them
 /// instead of a module of that name, and of aliases in modules.
-[[nodiscard]] std::optional<std::vector<std::string>> aliased(const ModprobeConfig& config, const std::string& name);
+[[nodiscard]] std::optional<std::vector<std::string>> aliased(const std::vector<HostAlias>& aliases,
+                                                              const std::string& name);
 
 /// Gives the options of `alias`, too, to `module`, which is loaded under that name, as libkmod does: in the order in
 /// which the lines stand, whichever of the two names they have.
