@@ -303,7 +303,8 @@ void check_value(const Option& option, const std::string& value, const std::stri
     // Else an empty variable of a script would mean every namespace, another cluster, or no signature policy.
     static constexpr std::array k_never_empty{std::string_view("context"), std::string_view("namespace")};
     const auto names_path = [&] {
-        return option.value_name.find("FILE") != std::string::npos || option.value_name.find("DIR") != std::string::npos;
+        return option.value_name.find("FILE") != std::string::npos ||
+               option.value_name.find("DIR") != std::string::npos;
     };
     if (value.empty() && (names_path() || std::find(k_never_empty.begin(), k_never_empty.end(), option.name) !=
                                               k_never_empty.end())) {
