@@ -217,19 +217,22 @@ std::size_t misfitting_symbols(const kmod::ModuleFile& file, const kmod::ModuleI
     return count;
 }
 
-/// Would a worker take the files of modprobedDir?
-void judge_configuration(const ImageQuestion& question, const std::string& root, sandbox::Confined* parser,
-                         Diagnostics& findings) {
+/// What the files of modprobedDir say, with a finding where a worker refuses them.
+kmod::ModprobeConfig configuration_of(const ImageQuestion& question, const std::string& root,
+                                      sandbox::Confined* parser, Diagnostics& findings) {
     const auto& modprobe = question.resolved->config.modprobe;
-    if (modprobe.modprobed_dir.empty()) return;
+    if (modprobe.modprobed_dir.empty()) return {};
     try {
         std::vector<std::string> ignored;  // of names that modprobe does not read
-        (void)kmod::read_image_config(
+        auto files = kmod::read_image_config(
             kmod::image_config_place(root, modprobe.modprobed_dir, !modprobe.modules_loading_order.empty()), parser,
             ignored);
+        std::sort(files.begin(), files.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
+        return kmod::image_modprobe_config(files);
     } catch (const Error& error) {
         if (is_interruption(error.exit()) || is_unknown(error.exit())) throw;
         findings.push_back(refusal(error));
+        return {};
     }
 }
 
@@ -261,8 +264,10 @@ Diagnostics judge_module(const ImageQuestion& question, const ImageTarget& targe
         if (question.interface != nullptr)
             answer.symbols += misfitting_symbols(module.file, index, *question.interface);
     }
-    Diagnostics findings = kernel::judge(index, wish, question.interface);
-    judge_configuration(question, root, parser, findings);
+    Diagnostics findings;
+    wish.configuration = configuration_of(question, root, parser, findings);
+    auto judged = kernel::judge(index, wish, question.interface);
+    std::move(judged.begin(), judged.end(), std::back_inserter(findings));
     return findings;
 }
 

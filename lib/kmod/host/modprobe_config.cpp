@@ -191,6 +191,12 @@ bool is_config_name(const std::string& name) {
     return name.size() > 5 && (name.ends_with(".conf") || name.ends_with(".alias")) && name.front() != '.';
 }
 
+ModprobeConfig image_modprobe_config(const std::vector<ImageConfigFile>& files) {
+    ModprobeConfig config;
+    for (const ImageConfigFile& file : files) take_lines(file.lines, file.shown, ConfigSource::image, config);
+    return config;
+}
+
 ModprobeConfig read_modprobe_config(const HostPaths& host, const std::vector<ImageConfigFile>& image) {
     struct Place {
         std::string path, shown;

@@ -101,6 +101,9 @@ struct ImageConfigFile {
 /// Whether modprobe reads files of that name in modprobe.d.
 [[nodiscard]] bool is_config_name(const std::string& name);
 
+/// What `files`, sorted by name, say without a host.
+[[nodiscard]] ModprobeConfig image_modprobe_config(const std::vector<ImageConfigFile>& files);
+
 /// Reads the directories in modprobe's order (etc, run, usr/local/lib, usr/lib, lib); a file hides those of the same
 /// name in later ones. One of `image` stands behind that of its name: what the host forbids is not for images to allow.
 /// Unreadable files and unknown lines are skipped, as modprobe does.
