@@ -311,13 +311,16 @@ std::vector<Option> accepted_options(const Verb& verb) {
 }
 
 void check_value(const Option& option, const std::string& value, const std::string& origin) {
-    // Else an empty variable of a script would mean every namespace, or another cluster.
-    static constexpr std::array k_never_empty{std::string_view("cluster"), std::string_view("context"),
-                                              std::string_view("filename"), std::string_view("kubeconfig"),
-                                              std::string_view("namespace")};
-    if (value.empty() && std::find(k_never_empty.begin(), k_never_empty.end(), option.name) != k_never_empty.end()) {
+    // Else an empty variable of a script would mean every namespace, another cluster, or no signature policy.
+    static constexpr std::array k_never_empty{std::string_view("context"), std::string_view("namespace")};
+    const auto names_path = [&] {
+        return option.value_name.find("FILE") != std::string::npos ||
+               option.value_name.find("DIR") != std::string::npos;
+    };
+    if (value.empty() && (names_path() || std::find(k_never_empty.begin(), k_never_empty.end(), option.name) !=
+                                              k_never_empty.end())) {
         throw usage_error("bad-value", fmt::format("{}: expected {}, found ''", origin, option.value_name))
-            .hint("name one, or leave the option out");
+            .hint(option.required ? "name one" : "name one, or leave the option out");
     }
     if (!option.choices.empty() &&
         std::find(option.choices.begin(), option.choices.end(), value) == option.choices.end()) {

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <optional>
-#include <tuple>
 
 #include "image/mirrors.hpp"
 
@@ -46,17 +45,13 @@ struct Applying {
     std::string rest;                  ///< what of the name follows its prefix
 };
 
-/// As containers/image has it, how much of the name a prefix stands for decides; of equals, the one that says more
-/// itself.
+/// The one with the longest prefix as it is written, the first of equals, as findRegistryWithParsedConfig() of
+/// containers/image has it.
 Applying applying(const std::vector<MirrorRule>& rules, const Reference& reference) {
     Applying best;
-    const auto rank = [](const MirrorRule& one, const std::string& tail) {
-        return std::tuple(-static_cast<std::ptrdiff_t>(tail.size()), !one.prefix.starts_with(k_any_below),
-                          one.prefix.size());
-    };
     for (const MirrorRule& candidate : rules) {
         const auto tail = rest_of(reference, candidate.prefix);
-        if (tail && (best.rule == nullptr || rank(candidate, *tail) > rank(*best.rule, best.rest))) {
+        if (tail && (best.rule == nullptr || candidate.prefix.size() > best.rule->prefix.size())) {
             best = {&candidate, *tail};
         }
     }

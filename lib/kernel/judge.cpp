@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -26,13 +27,16 @@ public:
     Diagnostics run() {
         kmod::LoadOrder order;
         try {
-            order = index_.order(wish_.module, wish_.loading_order);
+            order = index_.order(wish_.module, wish_.loading_order,
+                                 {{}, wish_.configuration.softdeps, wish_.configuration.aliases});
         } catch (const Error& error) {
             find(Severity::error, error.code(), error.message(), error.hint());
             return std::move(out_);
         }
         for (const auto& name : order.names) {
             const auto& module = *index_.find(name);
+            const std::size_t before = out_.size();
+            const bool vermagic_told = vermagic_told_;
             if (interface_ != nullptr) {
                 const auto versions = versions_of(module.file);
                 file(module, versions);
@@ -41,6 +45,7 @@ public:
             }
             signature(module);
             firmware(module);
+            if (order.optional.contains(name) && leave_out(module, before)) vermagic_told_ = vermagic_told;
         }
         if (interface_ != nullptr) dependencies(order);
         kmod::check_parameters(index_.find(wish_.module)->file, wish_.parameters, out_);
@@ -52,6 +57,26 @@ private:
     void find(Severity severity, std::string code, std::string message, std::string hint = {}) {
         out_.push_back(Diagnostic{severity, std::move(code), std::move(message), std::nullopt, std::move(hint),
                                   Exit::checks_failed});
+    }
+
+    /// Puts one warning in the place of the findings from `before` on if one of them is an error, or what the module
+    /// needs is left out: nothing but a softdep wishes for it, so workers and modprobe go on without.
+    bool leave_out(const kmod::IndexedModule& module, std::size_t before) {
+        const auto begin = out_.begin() + static_cast<std::ptrdiff_t>(before);
+        const auto fault = std::find_if(begin, out_.end(),
+                                        [](const Diagnostic& one) { return one.severity == Severity::error; });
+        const auto needs = index_.hard_needs(module);
+        const auto need =
+            std::find_if(needs.begin(), needs.end(), [&](const auto& one) { return left_out_.contains(one); });
+        if (fault == out_.end() && need == needs.end()) return false;
+        const std::string& name = module.file.name;
+        const std::string why =
+            fault != out_.end() ? fault->message : fmt::format("it needs module {}, which is left out", *need);
+        out_.erase(begin, out_.end());
+        find(Severity::warning, "soft-dependency-failed",
+             fmt::format("module {} is wished for by a softdep and left out: {}", name, why));
+        left_out_.insert(name);
+        return true;
     }
 
     [[nodiscard]] kmod::VersionResult versions_of(const kmod::ModuleFile& info) const {
@@ -268,6 +293,7 @@ private:
     const Wish& wish_;
     const Interface* interface_;
     bool vermagic_told_ = false;
+    std::set<std::string> left_out_;
     Diagnostics out_;
 };
 

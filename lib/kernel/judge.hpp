@@ -9,6 +9,7 @@
 #include "base/error.hpp"
 #include "kernel/interface.hpp"
 #include "kernel/signature.hpp"
+#include "kmod/host/modprobe_config.hpp"
 #include "kmod/host/module_index.hpp"
 
 namespace kmm::kernel {
@@ -20,6 +21,7 @@ struct Wish {
     std::vector<std::string> loading_order;  ///< KMM's modulesLoadingOrder
     std::vector<std::string> in_tree_modules_to_remove = {};  ///< either spelling
     std::string release;                     ///< the kernel's release; its image directory was indexed
+    kmod::ModprobeConfig configuration = {}; ///< of the image's modprobedDir: its softdeps and aliases count
     bool has_firmware = false;               ///< the Module names a firmware path
     std::vector<std::string> firmware;       ///< files of the image below it, relative, sorted
     std::map<std::string, SignatureCheck> signatures;  ///< by module; one that is not there counts by its marker alone
@@ -31,7 +33,8 @@ struct Wish {
 /// module-format, vermagic-differs, unknown-symbol, symbol-version-differs, symbol-version-missing, namespace-missing,
 /// gpl-only, duplicate-symbol, unsigned-module, key-not-trusted, bad-signature, weak-digest, unknown-parameter,
 /// bad-parameter. Warnings: duplicate-symbol (of a module that need not be live), dependency-not-known,
-/// firmware-not-in-image, odd-parameter, vermagic-not-checked, key-not-checked, and those three of signatures where
+/// firmware-not-in-image, odd-parameter, soft-dependency-failed (the first error of a module that nothing but a softdep
+/// wishes for, and that is left out), vermagic-not-checked, key-not-checked, and those three of signatures where
 /// that kernel loads the module all the same or nobody said what it does. A kernel refuses a bad
 /// signature even if it does not want one, unless it was built without CONFIG_MODULE_SIG (Linux kernel/module/signing.c
 /// module_sig_check). `interface` nullptr: only what the files alone tell (architecture is not known then either).

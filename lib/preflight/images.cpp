@@ -15,6 +15,7 @@
 #include "base/text.hpp"
 #include "cli/table.hpp"
 #include "kernel/judge.hpp"
+#include "kmod/host/image_config.hpp"
 #include "kmod/ko/module_service.hpp"
 #include "registry/client/certs.hpp"
 #include "registry/client/document_service.hpp"
@@ -64,7 +65,7 @@ bool is_unknown(Exit exit) {
 
 /// What is pulled or looked at.
 struct ImageTarget {
-    std::string reference, dir_name = "/opt", firmware_path, architecture;
+    std::string reference, dir_name = "/opt", firmware_path, modprobed_dir, architecture;
     std::vector<std::string> kernels;
     bool insecure = false;
     std::vector<registry::Credential> credentials;
@@ -148,6 +149,7 @@ private:
         made.dir_name = target.dir_name;
         made.kernels = target.kernels;
         made.firmware_path = target.firmware_path;
+        made.modprobed_dir = target.modprobed_dir;
         made.file_digests = false;  // what is in the files is judged
         if (!target.architecture.empty()) made.architecture = target.architecture;
         made.tls.insecure = target.insecure || args_.flag("insecure");
@@ -183,6 +185,7 @@ ImageTarget target_of(const ImageQuestion& question, const api::Objects& objects
     if (!config.modprobe.dir_name.empty()) target.dir_name = config.modprobe.dir_name;
     target.kernels = {question.resolved->kernel};
     target.firmware_path = config.modprobe.firmware_path;
+    target.modprobed_dir = config.modprobe.modprobed_dir;
     target.architecture = question.architecture;
     target.insecure = config.insecure_pull;
     target.credentials = module_credentials(*question.module, objects);
@@ -214,6 +217,25 @@ std::size_t misfitting_symbols(const kmod::ModuleFile& file, const kmod::ModuleI
     return count;
 }
 
+/// What the files of modprobedDir say, with a finding where a worker refuses them.
+kmod::ModprobeConfig configuration_of(const ImageQuestion& question, const std::string& root,
+                                      sandbox::Confined* parser, Diagnostics& findings) {
+    const auto& modprobe = question.resolved->config.modprobe;
+    if (modprobe.modprobed_dir.empty()) return {};
+    try {
+        std::vector<std::string> ignored;  // of names that modprobe does not read
+        auto files = kmod::read_image_config(
+            kmod::image_config_place(root, modprobe.modprobed_dir, !modprobe.modules_loading_order.empty()), parser,
+            ignored);
+        std::sort(files.begin(), files.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
+        return kmod::image_modprobe_config(files);
+    } catch (const Error& error) {
+        if (is_interruption(error.exit()) || is_unknown(error.exit())) throw;
+        findings.push_back(refusal(error));
+        return {};
+    }
+}
+
 /// Do the modules of a Module's image fit the kernel that it is for?
 Diagnostics judge_module(const ImageQuestion& question, const ImageTarget& target, const std::string& root,
                          const registry::PullResult& pulled, ImageAnswer& answer, sandbox::Confined* parser) {
@@ -242,7 +264,11 @@ Diagnostics judge_module(const ImageQuestion& question, const ImageTarget& targe
         if (question.interface != nullptr)
             answer.symbols += misfitting_symbols(module.file, index, *question.interface);
     }
-    return kernel::judge(index, wish, question.interface);
+    Diagnostics findings;
+    wish.configuration = configuration_of(question, root, parser, findings);
+    auto judged = kernel::judge(index, wish, question.interface);
+    std::move(judged.begin(), judged.end(), std::back_inserter(findings));
+    return findings;
 }
 
 using Asks = std::map<std::string, std::function<ImageAnswer(Asker&)>>;
@@ -290,56 +316,6 @@ std::map<std::string, ImageAnswer> ask_all(const Asks& asks, std::vector<image::
 }
 
 }  // namespace
-
-std::vector<cli::Option> registry_options() {
-    auto mirrors = cli::repeatable(cli::with_environment(
-        cli::option("mirror-config", "FILE", "mirrors: registries.conf, IDMS, ITMS or ICSP"), "KMM_MIRROR_CONFIG"));
-    auto policy = cli::with_environment(cli::option("policy", "FILE", "signature policy, as containers-policy.json(5)"),
-                                        "KMM_POLICY");
-    auto key = cli::repeatable(cli::with_environment(
-        cli::option("signature-key", "FILE",
-                    "public key (PEM) that must have signed the images; one of several must match"),
-        "KMM_SIGNATURE_KEY"));
-    return {
-        cli::option("check-images", "", "ask the registries whether the images exist"),
-        cli::option("authfile", "FILE", "credentials for registries, as Docker's config.json"),
-        cli::option("ca-file", "FILE", "certificates to trust registries by, in PEM form"),
-        cli::option("insecure", "", "allow plain HTTP and unverified TLS"),
-        mirrors,
-        policy,
-        key,
-    };
-}
-
-void require_question(const cli::Args& args, const std::vector<std::string>& others) {
-    const auto is_given = [&](const std::string& name) { return args.flag(name) || args.get(name); };
-    if (args.flag("check-images") || std::any_of(others.begin(), others.end(), is_given)) { return; }
-    std::string wanted = "--check-images";
-    for (const auto& name : others) { wanted += " or --" + name; }
-    for (const char* name : {"policy", "signature-key"}) {
-        if (args.source(name) != "option") { continue; }
-        throw Error(Exit::usage, "missing-option", fmt::format("--{} requires {}", name, wanted))
-            .hint("without it no signature is checked");
-    }
-}
-
-std::vector<cli::Option> signature_options() {
-    auto certificate = cli::repeatable(
-        cli::option("cert", "FILE", "X.509 certificate, DER or PEM, whose signatures the kernel trusts"));
-    return {certificate,
-            cli::option("sig-enforce", "",
-                        "the nodes refuse modules without a trusted signature: module.sig_enforce=1, Secure Boot")};
-}
-
-Trusted read_trusted(const cli::Args& args) {
-    Trusted result;
-    for (const auto& path : args.all("cert")) {
-        auto read = kernel::read_certificates(path);
-        std::move(read.begin(), read.end(), std::back_inserter(result.certificates));
-    }
-    result.enforced = args.flag("sig-enforce");
-    return result;
-}
 
 std::string ImageQuestion::key() const {
     const auto& config = resolved->config;

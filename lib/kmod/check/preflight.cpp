@@ -39,7 +39,7 @@ public:
     Preflight run() {
         out_.config = read_modprobe_config(host_, wish_.image_config);
         out_.order =
-            index_.order(wish_.module, wish_.loading_order, {wish_.also, out_.config.softdeps});
+            index_.order(wish_.module, wish_.loading_order, {wish_.also, out_.config.softdeps, out_.config.aliases});
         for (const auto& [alias, module] : out_.order.by_alias) add_alias_options(out_.config, alias, module);
         check_kernel();
         resolve_external();
@@ -165,7 +165,7 @@ private:
     void resolve_aliases(std::vector<std::string>& names) {
         std::vector<std::string> meant;
         for (const auto& name : names) {
-            const auto configured = aliased(out_.config, name);
+            const auto configured = aliased(out_.config.aliases, name);
             auto modules = configured                                                      ? *configured
                            : live_module(host_, name) || find_host_module(directory_, name)
                                ? std::vector<std::string>()

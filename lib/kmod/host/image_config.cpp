@@ -143,6 +143,12 @@ private:
 
 }  // namespace
 
+ImageConfigPlace image_config_place(const std::string& root, const std::string& modprobed_dir,
+                                    bool has_loading_order) {
+    return {(std::filesystem::path(root + "/" + modprobed_dir) / "").lexically_normal().parent_path().native(), root,
+            modprobed_dir, has_loading_order};
+}
+
 std::vector<ImageConfigFile> read_image_config(const ImageConfigPlace& place, sandbox::Confined* parser,
                                                std::vector<std::string>& warnings) {
     return ImageConfigReader(place, parser, warnings).run();

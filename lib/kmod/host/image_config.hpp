@@ -19,6 +19,10 @@ struct ImageConfigPlace {
     bool has_loading_order = false; ///< KMM writes its softdep.conf beside these files
 };
 
+/// `modprobed_dir` of the image whose tree is at `root`.
+[[nodiscard]] ImageConfigPlace image_config_place(const std::string& root, const std::string& modprobed_dir,
+                                                  bool has_loading_order);
+
 /// Reads the files in `parser`, or in this process without one. Of what is no name of modprobe.d, and so is not read,
 /// `warnings` get a line ("modprobed-dir"). As KMM has it: not_found (66) "modprobed-dir-not-in-image" where there is
 /// no such directory; data (65) "bad-modprobed-dir" for one that is no directory, has no regular file or a

@@ -142,9 +142,9 @@ bool alias_fits(const std::string& alias, const std::string& name) {
     return ::fnmatch(pattern.c_str(), normalise_name(name).c_str(), 0) == 0;
 }
 
-std::optional<std::vector<std::string>> aliased(const ModprobeConfig& config, const std::string& name) {
+std::optional<std::vector<std::string>> aliased(const std::vector<HostAlias>& aliases, const std::string& name) {
     std::optional<std::vector<std::string>> modules;
-    for (const auto& alias : config.aliases) {
+    for (const auto& alias : aliases) {
         if (!alias_fits(alias.pattern, name)) continue;
         if (!modules) modules.emplace();
         if (alias.module != "off") modules->push_back(alias.module);
@@ -189,6 +189,12 @@ SoftNames soft_names(const std::vector<SoftLine>& config, const std::string& nam
 
 bool is_config_name(const std::string& name) {
     return name.size() > 5 && (name.ends_with(".conf") || name.ends_with(".alias")) && name.front() != '.';
+}
+
+ModprobeConfig image_modprobe_config(const std::vector<ImageConfigFile>& files) {
+    ModprobeConfig config;
+    for (const ImageConfigFile& file : files) take_lines(file.lines, file.shown, ConfigSource::image, config);
+    return config;
 }
 
 ModprobeConfig read_modprobe_config(const HostPaths& host, const std::vector<ImageConfigFile>& image) {

@@ -81,7 +81,8 @@ struct ModprobeConfig {
 
 /// The modules that `alias` lines make of `name`, without "off"; nullopt if there is no such line. modprobe takes them
 /// instead of a module of that name, and of aliases in modules.
-[[nodiscard]] std::optional<std::vector<std::string>> aliased(const ModprobeConfig& config, const std::string& name);
+[[nodiscard]] std::optional<std::vector<std::string>> aliased(const std::vector<HostAlias>& aliases,
+                                                              const std::string& name);
 
 /// Gives the options of `alias`, too, to `module`, which is loaded under that name, as libkmod does: in the order in
 /// which the lines stand, whichever of the two names they have.
@@ -99,6 +100,9 @@ struct ImageConfigFile {
 
 /// Whether modprobe reads files of that name in modprobe.d.
 [[nodiscard]] bool is_config_name(const std::string& name);
+
+/// What `files`, sorted by name, say without a host.
+[[nodiscard]] ModprobeConfig image_modprobe_config(const std::vector<ImageConfigFile>& files);
 
 /// Reads the directories in modprobe's order (etc, run, usr/local/lib, usr/lib, lib); a file hides those of the same
 /// name in later ones. One of `image` stands behind that of its name: what the host forbids is not for images to allow.

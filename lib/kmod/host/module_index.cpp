@@ -148,6 +148,13 @@ private:
 
     /// A softdep names a module or an alias, which may be that of several (libkmod looks it up as modprobe's argument).
     [[nodiscard]] std::vector<std::string> meant_by(const std::string& wish) const {
+        if (auto configured = aliased(extras_.aliases, wish)) {  // these come first, also for what is a module's name
+            const bool concerns_image = index_.find(wish) != nullptr ||
+                                        std::any_of(configured->begin(), configured->end(), [&](const auto& module) {
+                                            return index_.find(module) != nullptr;
+                                        });
+            return concerns_image ? std::move(*configured) : std::vector<std::string>{wish};
+        }
         if (index_.find(wish) != nullptr) return {wish};
         auto names = index_.with_alias(wish);
         return names.empty() ? std::vector<std::string>{wish} : names;

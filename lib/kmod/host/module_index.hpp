@@ -45,7 +45,8 @@ struct LoadOrder {
 /// What is to be ordered besides the image's own statements.
 struct OrderExtras {
     std::vector<std::string> also;        ///< further modules, after the main one
-    std::vector<SoftLine> softdeps = {};  ///< of the host's configuration
+    std::vector<SoftLine> softdeps = {};  ///< of the configuration, the host's and the image's
+    std::vector<HostAlias> aliases = {};  ///< the same: what softdeps name by them
 };
 
 class ModuleIndex {

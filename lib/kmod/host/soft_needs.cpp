@@ -38,7 +38,8 @@ private:
     /// `wish` is a module or an alias.
     void probe(const std::string& wish) {
         if (!visited_.insert(wish).second || is_elsewhere(wish)) return;
-        if (const auto modules = aliased(place_.config, wish)) {  // these come first, also for what is a module's name
+        // These come first, also for what is a module's name.
+        if (const auto modules = aliased(place_.config.aliases, wish)) {
             take_all(wish, *modules);
             return;
         }

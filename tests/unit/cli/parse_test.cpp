@@ -49,9 +49,9 @@ TEST_SUITE("cli::unit") {
     TEST_CASE("a value may look like anything") {
         CHECK(parse({"show", "--file", "-", "-"}).args.positional("NODE") == "-");
         CHECK(parse({"show", "--file", "--help"}).args.get("file") == "--help");
-        CHECK(parse({"show", "--file=", "node"}).args.get("file") == "");
-        CHECK(parse({"show", "--file=", "node"}).args.positional("NODE") == "node");
-        CHECK(parse({"show", "--file", ""}).args.get("file") == "");
+        CHECK(parse({"start", "module", "--to=", "ns/m"}).args.get("to") == "");
+        CHECK(parse({"start", "module", "--to=", "ns/m"}).args.positional("MODULE") == "ns/m");
+        CHECK(parse({"start", "module", "--to", "", "ns/m"}).args.get("to") == "");
         CHECK(parse({"show", "--file=[a,b]"}).args.get("file") == "[a,b]");
         CHECK(parse({"show", "--file=a=b"}).args.get("file") == "a=b");
         CHECK(parse({"show", "-f", "show"}).args.get("file") == "show");
@@ -152,6 +152,8 @@ TEST_SUITE("cli::unit") {
             {{"show", "--cluster", ""},
              "bad-value",
              "option --cluster: expected DIR, found ''",
+             "name one, or leave the option out"},
+            {{"show", "--file", ""}, "bad-value", "option --file: expected FILE, found ''",
              "name one, or leave the option out"},
             {{"show", "-n", ""},
              "bad-value",

@@ -74,10 +74,12 @@ TEST_CASE("registries.conf: what stands in the place of a wildcard") {
     CHECK(endpoints_text("x.a.io/team/d:1", config) == "m.io/all/team/d:1 b.io/all/team/d:1");
     CHECK(endpoints_text("x.a.io:5000/d:1", config) == "m.io/all/d:1 b.io/all/d:1");
     CHECK(endpoints_text("x.a.io/secret/d:1", config).empty());
-    CHECK(endpoints_text("very-long-name.a.io/secret/d:1", config).empty());
+    CHECK(endpoints_text("very-long-name.a.io/secret/d:1", config) == "very-long-name.a.io/secret/d:1");
     CHECK(endpoints_text("x.a.io/secrets/d:1", config) == "m.io/all/secrets/d:1 b.io/all/secrets/d:1");
     CHECK(endpoints_text("x.sub.a.io/d:1", config) == "x.sub.a.io/d:1!");
-    CHECK(endpoints_text("z.a.io/d:1", config) == "z.a.io/d:1");
+    CHECK(endpoints_text("z.a.io/d:1", config) == "m.io/all/d:1 b.io/all/d:1");
+    CHECK(endpoints_text("z.a.io/d:1", "[[registry]]\nprefix = 'z.a.io'\n" + config) == "z.a.io/d:1");
+    CHECK(endpoints_text("zz.a.io/d:1", config + "[[registry]]\nprefix = 'zz.a.io'\n") == "zz.a.io/d:1");
     CHECK(endpoints_text("very-long-name.a.io/d:1", config) == "very-long-name.a.io/d:1");
 }
 

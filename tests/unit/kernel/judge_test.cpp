@@ -347,6 +347,37 @@ TEST_CASE("another module of the image may export it, and is judged as well") {
     CHECK(judge(index_of({user, helper}), wish, nullptr).empty());
 }
 
+TEST_CASE("what only a softdep wishes for, and does not fit, is left out as modprobe does") {
+    KoSpec demo, helper, above, fits;
+    demo.name = "demo";
+    demo.undefined = {"_printk"};
+    demo.modinfo = {"softdep=pre: nick above fits"};
+    helper.name = "helper";
+    helper.undefined = {"_printk", "nowhere"};
+    above.name = "above";
+    above.undefined = {"_printk"};
+    above.depends = "helper";
+    fits.name = "fits";
+    fits.undefined = {"_printk"};
+    const auto index = index_of({demo, helper, above, fits});
+    const Interface interface = sound_kernel();
+    Wish wish;
+    wish.module = "demo";
+    wish.release = test::k_release;
+    wish.configuration.aliases = {{"nick", "helper", "", {}}};
+    const auto found = judge(index, wish, &interface);
+    CHECK(codes(found) == "~soft-dependency-failed ~soft-dependency-failed");
+    REQUIRE(found.size() == 2);
+    CHECK(found[0].message ==
+          "module above is wished for by a softdep and left out: it needs module helper, which is left out");
+    CHECK(base::to_lower(found[1].message).find("module helper needs nowhere") != std::string::npos);
+    wish.loading_order = {"demo", "helper"};
+    CHECK(codes(judge(index, wish, &interface)) == "unknown-symbol");
+    wish.loading_order.clear();
+    wish.configuration.softdeps = {{"demo", {{"fits"}, {}}, true}};
+    CHECK(judge(index, wish, &interface).empty());
+}
+
 TEST_CASE("what another module of the image exports with conditions is for those that keep them") {
     KoSpec user, helper;
     user.undefined = {"help"};

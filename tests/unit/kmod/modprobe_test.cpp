@@ -280,6 +280,6 @@ TEST_CASE("files of modprobedDir lie among the host's by their names, behind tha
     CHECK(config.install[0].where == "/etc/modprobe.d/b.conf:3");
     CHECK(config.install[1].where == "image:/opt/b.conf:4");
     CHECK(config.remove.at(0).text == "stop me");
-    CHECK(kmod::aliased(config, "two") == std::vector<std::string>{"demo"});
+    CHECK(kmod::aliased(config.aliases, "two") == std::vector<std::string>{"demo"});
 }
 }

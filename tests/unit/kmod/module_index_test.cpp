@@ -274,6 +274,26 @@ TEST_CASE("load order") {
             other.index().order("wild", {}, {{}, {{"wil[!d]", {{}, {"sum_a"}}}, {"w[a-j]ld", {{"late"}, {}}}}});
         CHECK(patterned.names == Names{"late", "wild"});
     }
+    SUBCASE("softdeps name modules of the image by alias lines of the configuration, which come first") {
+        Image other;
+        KoSpec spec;
+        spec.name = "main";
+        spec.modinfo = {"softdep=pre: by-line helper unwanted of_host post: last"};
+        other.add("main.ko", spec);
+        for (const char* name : {"base", "helper", "other", "unwanted", "tail"}) other.add(name);
+        const kmod::OrderExtras extras{{},
+                                       {},
+                                       {{"by-*e", "base", "", {}},
+                                        {"helper", "other", "", {}},
+                                        {"unwanted", "off", "", {}},
+                                        {"of_host", "far", "", {}},
+                                        {"last", "tail", "", {}}}};
+        const auto order = other.index().order("main", {}, extras);
+        CHECK(order.names == Names{"base", "other", "main", "tail"});
+        CHECK(order.soft == Names{"of_host"});
+        CHECK(order.by_alias == std::vector<std::pair<std::string, std::string>>{
+                                    {"by_line", "base"}, {"helper", "other"}, {"last", "tail"}});
+    }
     SUBCASE("what softdeps want after a dependency, as modprobe has it") {
         Image other;
         KoSpec spec;

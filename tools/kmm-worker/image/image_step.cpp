@@ -295,8 +295,7 @@ kmod::FileDigests proven_files(const PulledImage& image) {
 
 kmod::ImageConfigPlace config_place(const Job& job, const std::string& root) {
     const auto& modprobe = job.config.modprobe;
-    return {(std::filesystem::path(root + "/" + modprobe.modprobed_dir) / "").lexically_normal().parent_path().native(),
-            root, modprobe.modprobed_dir, !modprobe.modules_loading_order.empty()};
+    return kmod::image_config_place(root, modprobe.modprobed_dir, !modprobe.modules_loading_order.empty());
 }
 
 PulledImage pull_image(const Job& job, const cli::Args& args, cli::Context& context, sys::Clock& clock) {

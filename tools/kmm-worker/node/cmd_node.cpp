@@ -42,15 +42,29 @@ struct Expected {
     std::optional<PulledImage> files;  ///< of an image: they are read again for the verdict, and go with this
 };
 
+/// What a file is, which no policy covers, cannot be checked against a signature that somebody asks for.
+void refuse_signature_options(const std::string& source, const cli::Args& args) {
+    for (const char* option : {"policy", "signature-key"}) {
+        if (args.source(option) != "option") continue;
+        throw Error(Exit::usage, "usage",
+                    fmt::format("--{} applies to images, found --expect {}, which is a file or directory", option,
+                                base::escape(source)))
+            .hint(fmt::format("name the image in --expect, or leave out --{}", option));
+    }
+}
+
 Expected read_expected(const std::string& source, const cli::Args& args, cli::Context& context, sys::Clock& clock) {
     Expected expected;
     expected.parser = start_parser();
     expected.parser->begin(registry::document_service().number);
     expected.parser->set_stop(stop_of_parser(timeout_of(args), std::chrono::steady_clock::now()));
     std::error_code error;
-    if (std::filesystem::is_directory(source, error)) {
+    const bool is_directory = std::filesystem::is_directory(source, error);
+    const bool is_file = std::filesystem::is_regular_file(source, error);
+    if (is_directory || is_file) refuse_signature_options(source, args);
+    if (is_directory) {
         expected.index = kmod::ModuleIndex::build(source, "", {}, expected.parser.get());
-    } else if (std::filesystem::is_regular_file(source, error)) {
+    } else if (is_file) {
         const std::string path = std::filesystem::canonical(source).native();
         const std::string bytes = kmod::read_module_bytes(path);
         std::string sum = digest::sha256_hex(bytes);
@@ -58,8 +72,11 @@ Expected read_expected(const std::string& source, const cli::Args& args, cli::Co
         expected.index.add({std::move(read.file), path, source, std::move(sum), expected.parser.get()});
     } else if (source.ends_with(".ko") || source.starts_with("/") || source.starts_with("./") ||
                source.starts_with("../")) {
+        const bool is_there = std::filesystem::exists(source, error);
         throw Error(Exit::not_found, "not-found",
-                    fmt::format("--expect: there is no file or directory {}", base::escape(source)));
+                    is_there ? fmt::format("--expect: expected a regular file or directory, found another kind: {}",
+                                           base::escape(source))
+                             : fmt::format("--expect: there is no file or directory {}", base::escape(source)));
     } else {
         Job job = empty_job(args);
         job.parser = expected.parser;
