@@ -8,6 +8,7 @@
 
 #include "base/number.hpp"
 #include "base/text.hpp"
+#include "kubernetes/cluster_checks/address.hpp"
 #include "kubernetes/finding/configuration.hpp"
 #include "kubernetes/finding/node_findings.hpp"
 #include "kubernetes/inventory/kubelet_config.hpp"
@@ -156,6 +157,12 @@ void look_at_extra_args(const Node& extra, const std::string& place, bool is_lis
 void look_at_kubeadm_config(const CheckInput& input, Problems& problems) {
     const auto configuration = cluster_configuration(input.inventory);
     if (!configuration.root) { return; }
+    const auto endpoint = configuration.root->get_string({"controlPlaneEndpoint"});
+    if (!endpoint.empty() && !is_endpoint(endpoint)) {
+        problems.add(fmt::format("controlPlaneEndpoint of kubeadm-config: expected HOST or HOST:PORT, found '{}'",
+                                 base::escape(endpoint)),
+                     "kubectl edit configmap -n kube-system kubeadm-config");
+    }
     const bool is_list = configuration.root->get_string({"apiVersion"}) == "kubeadm.k8s.io/v1beta4";
     for (const auto& path : {std::vector<std::string_view>{"apiServer"}, {"controllerManager"}, {"scheduler"},
                              {"etcd", "local"}}) {
