@@ -104,6 +104,25 @@ TEST_CASE("kubeadm reads the endpoint of the control plane as HOST or HOST:PORT"
     }
 }
 
+TEST_CASE("kubeadm takes comments before --- of ConfigMap kubelet-config for a document") {
+    const auto with = [](const std::string& before, const std::string& after = "") {
+        return fault(cluster(k_server) +
+                     config_map("kubelet-config", "kubelet: \"" + before +
+                                                      "apiVersion: kubelet.config.k8s.io/v1beta1\\nkind: "
+                                                      "KubeletConfiguration\\n" +
+                                                      after + "\""));
+    };
+    const std::string refused = "ConfigMap kube-system/kubelet-config: kubelet: expected apiVersion GROUP/VERSION and "
+                                "kind, found an empty document";
+    CHECK(with("").empty());
+    CHECK(with("# by hand\\n").empty());
+    CHECK(with("---\\n").empty());
+    CHECK(with("", "---\\n").empty());
+    CHECK(with("# by hand\\n---\\n") == refused);
+    CHECK(with("\\n---\\n") == refused);
+    CHECK(with("", "---\\n# the end\\n") == refused);
+}
+
 TEST_CASE("kubeadm reads ConfigMap kube-proxy wherever there is one") {
     CHECK(fault(cluster(k_server)).empty());
     const auto with = [](const std::string& data) { return fault(cluster(k_server) + config_map("kube-proxy", data)); };

@@ -72,7 +72,8 @@ TEST_CASE("kubeadm writes another range of services than the API server has") {
 }
 
 TEST_CASE("kubeadm writes an API server that asks another etcd") {
-    const std::string external = "etcd: {external: {endpoints: ['https://10.0.0.7:2379/', 'https://10.0.0.8:2379']}}\\n";
+    const std::string external =
+        "etcd: {external: {endpoints: ['https://10.0.0.7:2379/', 'https://10.0.0.8:2379']}}\\n";
     CHECK(fault({", '--etcd-servers=https://127.0.0.1:2379'", "", external}) ==
           "kube-apiserver on a runs with --etcd-servers=https://127.0.0.1:2379, kubeadm writes "
           "https://10.0.0.7:2379/,https://10.0.0.8:2379");
