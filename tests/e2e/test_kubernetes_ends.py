@@ -2,6 +2,7 @@
 """The end of a run: nodes that are done, the commands that are named; what a killed guard leaves behind."""
 import os
 import re
+import shutil
 import signal
 import subprocess
 import threading
@@ -139,6 +140,19 @@ class Done(Case):
         self.must("retry", "cp1", exit_code=11)
         self.must("retry", "cp2", exit_code=11)
         self.must("resume")
+        self.require_complete()
+
+    def test_a_control_plane_that_was_installed_again_says_how_its_backup_is_made(self):
+        fleet = self.fleet
+        self.must(*START, "--until", "upgraded-first-master", exit_code=11)
+        shutil.rmtree(fleet.nodes / "cp2")
+        subprocess.run(["cp", "-a", self._template.nodes / "cp2", fleet.nodes / "cp2"], check=True)  # with its sockets
+        fleet.follow("cp2")
+        shown = self.must("resume", exit_code=11)
+        self.assertIn("cp2: worker-failed", shown)
+        name = re.search(r"kmm-worker kubernetes backup --name (\S+) makes it", shown).group(1)
+        self.assertEqual(fleet.ssh("cp2", "backup", "--name", name).returncode, 0)
+        self.must("retry", "cp2")
         self.require_complete()
 
     def test_a_control_plane_that_went_back_before_its_kubelet(self):

@@ -21,7 +21,7 @@ constexpr auto k_codes = std::to_array<CodeRow>({
     {"backup-damaged", Exit::integrity, "files of a backup are not what was saved",
      "do not rely on it; make another one"},
     {"backup-not-found", Exit::not_found, "there is no backup of that name on this node",
-     "kmm-worker kubernetes backup makes one"},
+     "on a node that was not upgraded yet, kmm-worker kubernetes backup --name NAME makes it"},
     {"backup-without-etcd", Exit::checks_failed,
      "a backup of that name is there, without the snapshot of etcd that was asked for", "make one under another name"},
     {"bad-auth-file", Exit::data, "a file with credentials cannot be read", "write it as Docker's config.json"},

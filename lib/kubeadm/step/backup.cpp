@@ -156,7 +156,9 @@ Backup read_backup(const Place& place, const std::string& name) {
         std::erase_if(names, [](const std::string& one) { return one.starts_with('.'); });
         throw Error(Exit::not_found, "backup-not-found", fmt::format("there is no backup {} on this node", name))
             .detail("backups", names.empty() ? "none" : base::join(names, ", "))
-            .hint("kmm-worker kubernetes backup makes one");
+            .hint(fmt::format("on a node that was not upgraded yet, kmm-worker kubernetes backup --name {} makes it; "
+                              "what ran before an upgrade is in no backup made after it",
+                              name));
     }
     Diagnostics faults;
     const auto documents = value::read_json(*text, k_list, faults);

@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "kubernetes/check/node_checks.hpp"
+#include "kubernetes/cluster_checks/kubeadm_writes.hpp"
 #include "kubernetes/finding/configuration.hpp"
 #include "kubernetes/finding/node_findings.hpp"
 #include "kubernetes/inventory/image_name.hpp"
@@ -174,7 +175,12 @@ Finding manifest_drift(const CheckInput& input) {
                       }
                       return base::join(parts, ", ");
                   });
-    return known_or_skipped(std::move(found), unknown);
+    found = known_or_skipped(std::move(found), unknown);
+    // A node without a kubeadm of its minor does not know what differs.
+    if (auto written = kubeadm_writes(input); found.outcome != Outcome::fail && written.outcome == Outcome::fail) {
+        return written;
+    }
+    return found;
 }
 
 /// Asks `problem` of each program that is to be installed on each node. `way`: that the check is about.

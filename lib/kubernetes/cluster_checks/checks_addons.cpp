@@ -8,6 +8,7 @@
 #include "base/text.hpp"
 #include "kubernetes/cluster_checks/cluster_checks.hpp"
 #include "kubernetes/cluster_checks/kubeadm_reads.hpp"
+#include "kubernetes/cluster_checks/kubeadm_writes.hpp"
 #include "kubernetes/finding/configuration.hpp"
 #include "kubernetes/finding/node_findings.hpp"
 
@@ -242,6 +243,9 @@ const VersionEntry* deployer_of_older(const CheckInput& input, const Version& ru
 }
 
 Finding coredns_migratable(const CheckInput& input) {
+    const auto versions = versions_on_way(input);
+    const bool is_off = is_disabled(input, "dns") && std::all_of(versions.begin(), versions.end(), heeds_disabled);
+    if (auto refused = dns_service_written(input); !is_off && refused.outcome == Outcome::fail) { return refused; }
     if (auto reason = system_deployments_unknown(input.inventory); !reason.empty()) {
         return {Outcome::skip, std::move(reason)};
     }

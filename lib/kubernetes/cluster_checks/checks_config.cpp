@@ -9,6 +9,7 @@
 #include "base/text.hpp"
 #include "kubernetes/cluster_checks/cluster_checks.hpp"
 #include "kubernetes/cluster_checks/kubeadm_reads.hpp"
+#include "kubernetes/cluster_checks/kubeadm_writes.hpp"
 #include "kubernetes/finding/configuration.hpp"
 #include "kubernetes/finding/node_findings.hpp"
 #include "kubernetes/inventory/kubelet_config.hpp"
@@ -36,6 +37,12 @@ Finding kubeadm_config_parses(const CheckInput& input) {
     return {Outcome::skip,
             fmt::format("{} can be read; only kubeadm config validate on a node shows that the target accepts it",
                         base::escape(version))};
+}
+
+/// Without answers of nodes: what differs is known of some flags only.
+Finding manifest_drift_of_objects(const CheckInput& input) {
+    auto finding = kubeadm_writes(input);
+    return finding.outcome == Outcome::ok ? Finding{Outcome::skip, "needs --via ssh, which asks each node"} : finding;
 }
 
 Finding kubelet_config_cm(const CheckInput& input) {
@@ -319,6 +326,7 @@ Finding freeze_possible(const CheckInput& input) {
 
 constexpr CheckRow k_config_rows[] = {
     {"kubeadm-config-parses", kubeadm_config_parses},
+    {"manifest-drift", manifest_drift_of_objects},
     {"kubelet-config-cm", kubelet_config_cm},
     {"kubernetes-version-cm", kubernetes_version_cm},
     {"etcd-external", etcd_external},

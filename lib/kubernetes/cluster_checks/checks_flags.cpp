@@ -8,6 +8,7 @@
 
 #include "base/text.hpp"
 #include "kubernetes/cluster_checks/cluster_checks.hpp"
+#include "kubernetes/cluster_checks/component_flags.hpp"
 #include "kubernetes/finding/configuration.hpp"
 #include "kubernetes/finding/node_findings.hpp"
 #include "kubernetes/inventory/kubelet_config.hpp"
@@ -45,45 +46,6 @@ Crossed crossed_minors(const CheckInput& input, const Version& from) {
         if (facts == nullptr || !facts->removed.complete) { crossed.unknown.push_back(minor.text()); }
     }
     return crossed;
-}
-
-/// The values of flag `name`; nullopt if it is not given. Flags are compared with '-' for '_'.
-std::map<std::string, std::string> flags_of(const std::vector<std::string>& arguments) {
-    std::map<std::string, std::string> flags;
-    // Of sh -c 'exec kube-apiserver --a=b': its words are the arguments.
-    const auto is_line = [](const auto& each) {
-        return !each.starts_with("--") && each.find(" --") != std::string::npos;
-    };
-    if (std::any_of(arguments.begin(), arguments.end(), is_line)) {
-        std::vector<std::string> words;
-        for (const auto& each : arguments) {
-            if (!is_line(each)) {
-                words.push_back(each);
-                continue;
-            }
-            std::string line = each;
-            std::erase_if(line, [](char c) { return c == '"' || c == '\''; });
-            std::replace_if(line.begin(), line.end(), [](char c) { return c == '\n' || c == '\t' || c == '\\'; }, ' ');
-            for (const auto word : base::split(line, ' ')) {
-                if (!word.empty()) { words.emplace_back(word); }
-            }
-        }
-        return flags_of(words);
-    }
-    for (std::size_t i = 0; i < arguments.size(); ++i) {
-        std::string_view text = arguments[i];
-        if (!text.starts_with("--")) { continue; }
-        text.remove_prefix(2);
-        const auto equals = text.find('=');
-        std::string name(text.substr(0, equals));
-        std::replace(name.begin(), name.end(), '_', '-');
-        std::string value;
-        if (equals != std::string_view::npos) { value = text.substr(equals + 1); }
-        else if (i + 1 < arguments.size() && !arguments[i + 1].starts_with("-")) { value = arguments[i + 1]; }
-        auto& all = flags[name];
-        all += (all.empty() ? "" : ",") + value;
-    }
-    return flags;
 }
 
 bool contains(const std::vector<std::string>& list, std::string_view text) {
@@ -173,23 +135,6 @@ void find_removed(std::string_view component, std::string_view place, const std:
             }
         }
     }
-}
-
-/// extraArgs of a component: a list of names and values, or before v1beta4 a mapping.
-std::map<std::string, std::string> extra_flags(const Node& component) {
-    std::vector<std::string> arguments;
-    const auto* extra = component.find("extraArgs");
-    if (extra != nullptr && extra->is_sequence()) {
-        for (const auto& each : extra->items()) {
-            arguments.push_back(fmt::format("--{}={}", each.get_string({"name"}), each.get_string({"value"})));
-        }
-    } else if (extra != nullptr && extra->is_mapping()) {
-        for (const auto& each : extra->members()) {
-            arguments.push_back(
-                fmt::format("--{}={}", each.key, each.value.is_string() ? each.value.text() : std::string()));
-        }
-    }
-    return flags_of(arguments);
 }
 
 /// kubeadm writes the manifests again from kubeadm-config, whatever runs now.

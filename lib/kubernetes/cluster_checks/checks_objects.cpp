@@ -162,6 +162,10 @@ Finding cp_pods_ready(const CheckInput& input) {
                                               input.seen.control_plane.size() + input.seen.etcd.size(),
                                               input.seen.control_plane_nodes.size()));
     found.fix = fix_of_unseen(input.seen);
+    if (found.fix.empty() && is_local && input.seen.etcd.empty()) {
+        found.fix = "look into /etc/kubernetes/manifests of the control planes; if etcd runs elsewhere, name it in "
+                    "kubeadm-config: etcd.external with endpoints, caFile, certFile and keyFile in place of etcd.local";
+    }
     return found;
 }
 

@@ -2,24 +2,23 @@
 #include "kubernetes/cluster_checks/kubeadm_reads.hpp"
 
 #include <algorithm>
-#include <set>
 
 #include <fmt/format.h>
 
 #include "base/number.hpp"
 #include "base/text.hpp"
+#include "kubernetes/cluster_checks/address.hpp"
+#include "kubernetes/cluster_checks/kubeadm_problems.hpp"
 #include "kubernetes/finding/configuration.hpp"
 #include "kubernetes/finding/node_findings.hpp"
 #include "kubernetes/inventory/kubelet_config.hpp"
 #include "kubernetes/versions/path.hpp"
-#include "value/reader.hpp"
 
 namespace kmm::kubernetes {
 namespace {
 
 using value::Node;
 
-constexpr std::string_view k_proxy_group = "kubeproxy.config.k8s.io/", k_proxy_version = "v1alpha1";
 constexpr std::string_view k_server_mark = "kubeadm.kubernetes.io/kube-apiserver.advertise-address.endpoint";
 constexpr std::string_view k_etcd_mark = "kubeadm.kubernetes.io/etcd.advertise-client-urls";
 /// Which every kubelet gives the Pods of its manifests; a dump that somebody wrote may lack it, and all other marks.
@@ -27,91 +26,6 @@ constexpr std::string_view k_source_mark = "kubernetes.io/config.source";
 constexpr std::string_view k_socket_mark = "kubeadm.alpha.kubernetes.io/cri-socket";
 constexpr std::string_view k_flags_variable = "KUBELET_KUBEADM_ARGS=";
 constexpr std::string_view k_endpoint_flag = "--container-runtime-endpoint";
-
-/// What is wrong, and what to do about it.
-struct Problems {
-    std::vector<std::string> texts;
-    std::vector<std::string> fixes;  ///< in their order, each once
-
-    void add(std::string text, std::string fix) {
-        texts.push_back(std::move(text));
-        if (std::find(fixes.begin(), fixes.end(), fix) == fixes.end()) { fixes.push_back(std::move(fix)); }
-    }
-};
-
-/// Why kubeadm ends at the document, "" if it does not.
-std::string document_problem(const Node& root) {
-    if (root.is_null()) { return "expected apiVersion GROUP/VERSION and kind, found an empty document"; }
-    const auto version = root.get_string({"apiVersion"});
-    if (version.find('/') == std::string::npos || root.get_string({"kind"}).empty()) {
-        return "expected apiVersion GROUP/VERSION and kind";
-    }
-    if (version.starts_with(k_proxy_group) && version.substr(k_proxy_group.size()) != k_proxy_version) {
-        return fmt::format("expected apiVersion {}{}, found '{}'", k_proxy_group, k_proxy_version,
-                           base::escape(version));
-    }
-    return {};
-}
-
-/// The documents of `text` as kubeadm splits it: comments and blanks before a "---" are a document of their own, and a
-/// "---" with nothing before it belongs to what follows.
-std::vector<std::string> split_documents(std::string_view text) {
-    std::vector<std::string> documents;
-    std::string document;
-    while (!text.empty()) {
-        const auto line = text.substr(0, std::min(text.find('\n'), text.size() - 1) + 1);
-        text.remove_prefix(line.size());
-        const auto after = line.starts_with("---") ? base::trim(line.substr(3)) : line;
-        const bool is_separator = line.starts_with("---") && (after.empty() || after.front() == '#');
-        if (!is_separator || document.empty()) {
-            document += line;
-        } else {
-            documents.push_back(std::move(document));
-            document.clear();
-        }
-    }
-    if (!document.empty()) { documents.push_back(std::move(document)); }
-    return documents;
-}
-
-/// Why kubeadm ends at the documents of `text`, which is YAML; "" if it does not.
-std::string documents_problem(std::string_view text) {
-    std::set<std::string> kinds;
-    for (const auto& part : split_documents(text)) {
-        Diagnostics faults;
-        const auto documents = value::read_yaml(part, "document", faults);
-        const auto root = documents.empty() ? Node() : documents.front().root;
-        if (auto problem = document_problem(root); !problem.empty()) { return problem; }
-        const auto kind = root.get_string({"kind"});
-        if (!kinds.insert(kind).second) { return fmt::format("kind {} is given twice", base::escape(kind)); }
-    }
-    return {};
-}
-
-/// A cluster may do without it; one that is there is read, whatever runs.
-void look_at_proxy_map(const CheckInput& input, Problems& problems) {
-    const auto& maps = input.inventory.config_maps;
-    const auto map = std::find_if(maps.begin(), maps.end(), [](const auto& each) {
-        return each.meta.ns == "kube-system" && each.meta.name == "kube-proxy";
-    });
-    if (map == maps.end()) { return; }
-    const auto fail = [&](std::string_view what) {
-        problems.add(fmt::format("ConfigMap kube-system/kube-proxy: {}", what),
-                     input.seen.proxies.empty()
-                         ? "kubectl delete configmap -n kube-system kube-proxy: nothing uses it"
-                         : "correct config.conf: kubeadm init phase addon kube-proxy --print-manifest shows its form");
-    };
-    const auto text = map->data.find("config.conf");
-    if (text == map->data.end()) { return fail("it has no key config.conf"); }
-    Diagnostics faults;
-    (void)value::read_yaml(text->second, "kube-proxy/config.conf", faults);
-    if (!faults.empty()) {
-        return fail(faults.front().position
-                        ? fmt::format("{}: {}", faults.front().position->to_string(), faults.front().message)
-                        : faults.front().message);
-    }
-    if (const auto problem = documents_problem(text->second); !problem.empty()) { fail("config.conf: " + problem); }
-}
 
 /// "a mapping", "the integer '30'".
 std::string found_there(const Node& node) {
@@ -156,6 +70,12 @@ void look_at_extra_args(const Node& extra, const std::string& place, bool is_lis
 void look_at_kubeadm_config(const CheckInput& input, Problems& problems) {
     const auto configuration = cluster_configuration(input.inventory);
     if (!configuration.root) { return; }
+    const auto endpoint = configuration.root->get_string({"controlPlaneEndpoint"});
+    if (!endpoint.empty() && !is_endpoint(endpoint)) {
+        problems.add(fmt::format("controlPlaneEndpoint of kubeadm-config: expected HOST or HOST:PORT, found '{}'",
+                                 base::escape(endpoint)),
+                     "kubectl edit configmap -n kube-system kubeadm-config");
+    }
     const bool is_list = configuration.root->get_string({"apiVersion"}) == "kubeadm.k8s.io/v1beta4";
     for (const auto& path : {std::vector<std::string_view>{"apiServer"}, {"controllerManager"}, {"scheduler"},
                              {"etcd", "local"}}) {
@@ -467,7 +387,7 @@ std::vector<Version> versions_on_way(const CheckInput& input) {
 Finding kubeadm_reads(const CheckInput& input) {
     Problems problems;
     look_at_kubeadm_config(input, problems);
-    look_at_proxy_map(input, problems);
+    look_at_component_maps(input, problems);
     look_at_servers(input, problems);
     look_at_etcd(input, problems);
     look_at_sockets(input, problems);

@@ -57,7 +57,7 @@ constexpr CheckInfo k_checks[] = {
      "move the copy out of the directory", k_node},
     {"manifest-drift", false, Weight::ignorable, "manifests are as kubeadm writes them",
      "put the change into kubeadm-config (extraArgs, extraVolumes); or keep it in --patches, and start with "
-     "--ignore-checks manifest-drift", k_node},
+     "--ignore-checks manifest-drift", ""},
     {"config-drift", false, Weight::ignorable, "the kubelet's configuration is that of kubelet-config",
      "put the change into kubelet-config, or take that over: kubeadm upgrade node phase kubelet-config, then restart "
      "the kubelet; what --patches makes is a difference, too: --ignore-checks config-drift", k_node},
@@ -153,7 +153,7 @@ constexpr CheckInfo k_checks[] = {
      ""},
     {"coredns-customised", false, Weight::warning, "the Deployment of CoreDNS is as kubeadm writes it",
      "keep what is yours as a patch of target corednsdeployment (--patches), or apply it again", ""},
-    {"coredns-migratable", false, Weight::ignorable, "kubeadm can migrate the Corefile",
+    {"coredns-migratable", false, Weight::ignorable, "kubeadm can migrate the Corefile, and write Service kube-dns",
      "use a released image and plugins that kubeadm knows; or start with --ignore-checks coredns-migratable and "
      "--ignore-preflight-errors CoreDNSMigration,CoreDNSUnsupportedPlugins",
      ""},

@@ -260,7 +260,7 @@ void take_object(const value::Document& document, const Node& object, const std:
     reader.name_it(base::escape(kind));
     ++taken.counts[kind];
     read_used_apis(object, kind, taken.used_apis);
-    static constexpr std::array<std::string_view, 11> k_kept{"Node",
+    static constexpr std::array<std::string_view, 12> k_kept{"Node",
                                                              "Pod",
                                                              "ConfigMap",
                                                              "PodDisruptionBudget",
@@ -270,6 +270,7 @@ void take_object(const value::Document& document, const Node& object, const std:
                                                              "APIService",
                                                              "CustomResourceDefinition",
                                                              "Secret",
+                                                             "Service",
                                                              "Deployment"};
     if (std::find(k_kept.begin(), k_kept.end(), kind) == k_kept.end()) { return; }
     auto meta = meta_of(reader, object, kind);
@@ -297,6 +298,9 @@ void take_object(const value::Document& document, const Node& object, const std:
         taken.config_maps.push_back(std::move(map));
     } else if (kind == "Secret") {
         take_release(object, *meta, true, taken);
+    } else if (kind == "Service") {
+        auto address = object.get_string({"spec", "clusterIP"});
+        if (meta->full_name() == "kube-system/kube-dns") { taken.dns_services.push_back({*meta, std::move(address)}); }
     } else {
         read_webhooks(reader, object, *meta, taken.webhooks);
     }
@@ -444,6 +448,7 @@ void InventorySink::commit(Inventory& inventory, Diagnostics& diagnostics) && {
     append_all(inventory.used_apis, taken_.used_apis);
     append_all(inventory.unread_releases, taken_.unread_releases);
     append_all(inventory.core_dns, taken_.core_dns);
+    append_all(inventory.dns_services, taken_.dns_services);
     inventory.has_system_deployments |= taken_.has_system_deployments;
     for (const auto& [kind, count] : taken_.counts) { inventory.counts[kind] += count; }
     append_all(diagnostics, faults_);

@@ -185,6 +185,12 @@ struct CoreDnsObject {
     std::vector<std::string> differing;  ///< members of the Pod that kubeadm would write in another way
 };
 
+/// Service kube-system/kube-dns, which kubeadm writes.
+struct DnsServiceObject {
+    ObjectMeta meta;
+    std::string address;  ///< spec.clusterIP, "" if it is not there
+};
+
 /// Everything that was read, and which kinds were asked for.
 struct Inventory {
     std::vector<NodeObject> nodes;
@@ -200,6 +206,7 @@ struct Inventory {
     std::vector<UsedApi> used_apis;
     std::vector<std::string> unread_releases;  ///< NAMESPACE/NAME of current ones with a text that cannot be read
     std::vector<CoreDnsObject> core_dns;
+    std::vector<DnsServiceObject> dns_services;
     bool has_system_deployments = false;       ///< there is a Deployment of kube-system
     std::map<std::string, std::size_t, std::less<>> counts;  ///< objects of each kind, of kinds that are not kept, too
     bool is_live = false;                                    ///< from an API server

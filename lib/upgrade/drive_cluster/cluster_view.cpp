@@ -67,6 +67,7 @@ const kube::Resource k_mutating{"admissionregistration.k8s.io", "v1", "mutatingw
 const kube::Resource k_autoscalers{"autoscaling", "v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler",
                                    kube::Scope::namespaced};
 const kube::Resource k_deployments{"apps", "v1", "deployments", "Deployment", kube::Scope::namespaced};
+const kube::Resource k_system_services{"", "v1", "services", "Service", kube::Scope::namespaced};
 const kube::Resource k_policies{"admissionregistration.k8s.io", "v1", "validatingadmissionpolicies",
                                 "ValidatingAdmissionPolicy", kube::Scope::cluster};
 
@@ -211,6 +212,7 @@ Inventory server_inventory(kube::Client& client, ReadExtent extent) {
     if (extent >= ReadExtent::upgrade) {
         list_if_allowed(client, k_autoscalers, {}, inventory, faults);
         list_if_allowed(client, k_deployments, {"kube-system", "", ""}, inventory, faults);
+        list_if_allowed(client, k_system_services, {"kube-system", "", "metadata.name=kube-dns"}, inventory, faults);
         list_used_apis(client, inventory);
         list_release_apis(client, inventory, faults);
     }

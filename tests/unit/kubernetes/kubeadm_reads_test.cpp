@@ -86,6 +86,43 @@ std::string fault_of_files(const std::string& file, bool has_instance_config, co
 
 TEST_SUITE("kubernetes") {
 
+TEST_CASE("kubeadm reads the endpoint of the control plane as HOST or HOST:PORT") {
+    const auto with = [](const std::string& endpoint) {
+        return fault(node_text("a") + k_server + other_pods("a") +
+                     kubeadm_config("controlPlaneEndpoint: '" + endpoint + "'\\n"));
+    };
+    for (const auto* fine :
+         {"", "lb.example.com", "lb.example.com:6443", "10.0.0.1:6443", "fd00::1", "[fd00::1]:6443"}) {
+        CAPTURE(fine);
+        CHECK(with(fine).empty());
+    }
+    for (const auto* wrong : {"https://lb.example.com:6443", "lb.example.com:64443x", "lb:0", "lb:70000",
+                              "LB.example.com", "lb.example.com/", "lb_1:6443", ":6443"}) {
+        CAPTURE(wrong);
+        CHECK(with(wrong) ==
+              std::string("controlPlaneEndpoint of kubeadm-config: expected HOST or HOST:PORT, found '") + wrong + "'");
+    }
+}
+
+TEST_CASE("kubeadm takes comments before --- of ConfigMap kubelet-config for a document") {
+    const auto with = [](const std::string& before, const std::string& after = "") {
+        return fault(cluster(k_server) +
+                     config_map("kubelet-config", "kubelet: \"" + before +
+                                                      "apiVersion: kubelet.config.k8s.io/v1beta1\\nkind: "
+                                                      "KubeletConfiguration\\n" +
+                                                      after + "\""));
+    };
+    const std::string refused = "ConfigMap kube-system/kubelet-config: kubelet: expected apiVersion GROUP/VERSION and "
+                                "kind, found an empty document";
+    CHECK(with("").empty());
+    CHECK(with("# by hand\\n").empty());
+    CHECK(with("---\\n").empty());
+    CHECK(with("", "---\\n").empty());
+    CHECK(with("# by hand\\n---\\n") == refused);
+    CHECK(with("\\n---\\n") == refused);
+    CHECK(with("", "---\\n# the end\\n") == refused);
+}
+
 TEST_CASE("kubeadm reads ConfigMap kube-proxy wherever there is one") {
     CHECK(fault(cluster(k_server)).empty());
     const auto with = [](const std::string& data) { return fault(cluster(k_server) + config_map("kube-proxy", data)); };

@@ -78,6 +78,19 @@ TEST_CASE("a cluster that is not kubeadm's is named as the cause, and each check
     CHECK(told > 5);
 }
 
+TEST_CASE("makers of clusters are known by marks of their Nodes") {
+    const auto hint_of = [](const std::string& metadata) {
+        return distribution_hint(inventory_of("{kind: Node, apiVersion: v1, metadata: {name: a, " + metadata +
+                                              "}, status: {nodeInfo: {kubeletVersion: v1.34.1}}}"));
+    };
+    CHECK(hint_of("labels: {k8sd.io/role: control-plane, node-role.kubernetes.io/control-plane: ''}")
+              .starts_with("this is a cluster of Canonical Kubernetes, "));
+    CHECK(hint_of("labels: {juju-charm: kubernetes-control-plane}")
+              .starts_with("this is a cluster of Charmed Kubernetes, "));
+    CHECK(hint_of("annotations: {rke.cattle.io/internal-ip: 10.0.0.1}").starts_with("this is a cluster of RKE, "));
+    CHECK(hint_of("labels: {x: z}").empty());
+}
+
 TEST_CASE("states of versions") {
     const auto* versions = "versions: [{version: v1.43.1}, {version: v1.43.2}, {version: v1.42.2}]";
     CHECK(states_of(versions, control_plane("a", "v1.43.1") + worker("b", "v1.43.1")) ==
