@@ -251,7 +251,7 @@ void resolve_option(const Option& option, const RawArgs& raw, const std::vector<
     if (!option.default_text.empty() && !option.value_name.empty()) put({option.default_text}, "default");
 }
 
-/// An option of the command line that does nothing without another one. From a configuration file it serves other verbs.
+/// An option of the command line that does nothing without another one. A configuration file may have it alone.
 void require_partners(const Args& args) {
     static constexpr std::array k_partners{std::pair(std::string_view("metrics-cluster"), std::string_view("metrics"))};
     for (const auto& [name, partner] : k_partners) {
