@@ -230,7 +230,7 @@ complete -c kmm-plan -n '__kmm_plan_verb render' -l quiet -s q -d 'say only erro
 complete -c kmm-plan -n '__kmm_plan_verb render' -l no-input -d 'never ask; fail instead'
 complete -c kmm-plan -n '__kmm_plan_verb render' -l help -s h -d 'show this help'
 complete -c kmm-plan -n '__kmm_plan_verb render' -l version -d 'show the version'
-complete -c kmm-plan -n '__kmm_plan_verb render chart' -l values -s f -r -F -d 'values that override those of the chart; - is standard input'
+complete -c kmm-plan -n '__kmm_plan_verb render chart' -l values -s f -r -F -d 'values over those of the chart, as a.yaml,b.yaml; - is standard input'
 complete -c kmm-plan -n '__kmm_plan_verb render chart' -l set -x -d 'set a value: a.b=1,c={x,y},d[0].e=z'
 complete -c kmm-plan -n '__kmm_plan_verb render chart' -l set-string -x -d 'set a text, whatever it looks like: a.b=1'
 complete -c kmm-plan -n '__kmm_plan_verb render chart' -l set-json -x -d 'set a value from JSON: a.b={"c": 1}'

@@ -5,6 +5,7 @@
 #include <array>
 #include <chrono>
 #include <cstdlib>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -261,6 +262,16 @@ void resolve_option(const Option& option, const RawArgs& raw, const std::vector<
     if (!option.default_text.empty() && !option.value_name.empty()) put({option.default_text}, "default");
 }
 
+/// An option of the command line that does nothing without another one. A configuration file may have it alone.
+void require_partners(const Args& args) {
+    static constexpr std::array k_partners{std::pair(std::string_view("metrics-cluster"), std::string_view("metrics"))};
+    for (const auto& [name, partner] : k_partners) {
+        if (args.source(name) != "option" || args.get(partner)) continue;
+        throw usage_error("missing-option", fmt::format("--{} requires --{}", name, partner))
+            .hint(fmt::format("add --{} FILE", partner));
+    }
+}
+
 /// The verb named by the first one or two words, and how many words it took.
 std::pair<const Verb*, std::size_t> match_verb(const Program& program, const std::vector<std::string>& words) {
     if (words.size() > 1) {
@@ -388,6 +399,7 @@ Command parse_command(const Program& program, const std::vector<std::string>& to
     assign_positionals(program, *verb, raw.positionals, command.args);
     const auto configuration = read_configuration(program, surroundings);
     for (const auto& option : options) resolve_option(option, raw, configuration, surroundings, command.args);
+    require_partners(command.args);
     return command;
 }
 

@@ -276,12 +276,13 @@ private:
         if (text[0] != '-' && text[0] != '+') { text = '+' + text; }
         if (flags_.space && text[0] == '+' && !flags_.plus) { text[0] = ' '; }
         const bool zero = flags_.zero;
-        if (text[1] == 'I' || text[1] == 'N') {
+        if (text[1] == 'I' || text[1] == 'N') {  // an infinity keeps its sign, also without '+'
             flags_.zero = false;
-            if (text == "+NaN" && !flags_.space && !flags_.plus) { text = "NaN"; }
-        } else if (flags_.sharp && verb != 'b') {
-            sharpen(text, verb, precision);
+            pad(text == "+NaN" && !flags_.plus ? "NaN" : text);
+            flags_.zero = zero;
+            return;
         }
+        if (flags_.sharp && verb != 'b') { sharpen(text, verb, precision); }
         if (flags_.plus || text[0] != '+') {
             if (flags_.zero && !flags_.minus && flags_.has_width &&
                 static_cast<std::size_t>(flags_.width) > text.size() &&

@@ -101,8 +101,8 @@ Sight KernelActor::look(const upgrade::NodeStep& step, const Deadline& deadline)
     } catch (const Error& error) {
         if (error.code() == "interrupted" && interrupted_()) sight.is_interrupted = true;
         else if (cluster::ends_run(error)) throw;
-        else if (step.step == k_step_reboot && before.open && error.code() == "node-unreachable")
-            sight.error = not_back(step.node);
+        else if (step.step == k_step_reboot && before.open && is_no_answer(error))
+            sight.error = not_back(step.node, error);
         else sight.error = error;
     }
     return sight;

@@ -90,7 +90,7 @@ PlannedKernel plan_kernel(const api::Objects& objects, const StartRequest& reque
         record.architecture = node->architecture;
         if (is_control_plane(*node)) upgrade::kernel::set_control_plane(record.facts);
         if (request.options.order == "zone") record.zone = zone_of(objects, name);
-        kernels.insert(node->kernel_version);
+        if (!node->kernel_version.empty()) kernels.insert(node->kernel_version);
         run.nodes.push_back(std::move(record));
     }
     run.from_version = base::join(std::vector<std::string>(kernels.begin(), kernels.end()), ",");

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "upgrade/drive_kernel/reboot.hpp"
 
+#include <string_view>
+
 #include <fmt/format.h>
 
 #include "base/text.hpp"
@@ -65,16 +67,16 @@ SystemSight SystemAgent::reboot_into(const std::string& node, const std::string&
 SystemSight SystemAgent::reboot(const std::string& node, const std::string& release, const std::string& before,
                                 const SystemSight& now, const Deadline& deadline) {
     auto seen = now;
-    bool is_silent = false;
+    std::optional<Error> silence;
     auto asked = clock_.monotonic();
     if (seen.boot_id == before) ask_for_reboot(node, before, deadline);
     for (auto pause = k_first_pause; seen.boot_id == before;) {
         if (deadline.passed()) break;
         steps_.pause(pause);
-        const auto found = glance(node, std::min(deadline.left(), k_question));
-        is_silent = !found;
-        if (found) seen = *found;
-        if (!found || seen.boot_id != before || clock_.monotonic() - asked < k_ask_again) continue;
+        const auto reply = steps_.facts_once(node, std::min(deadline.left(), k_question));
+        silence = reply.error;
+        if (reply.value) seen = read_system(node, *reply.value);
+        if (!reply.value || seen.boot_id != before || clock_.monotonic() - asked < k_ask_again) continue;
         asked = clock_.monotonic();
         ask_for_reboot(node, before, deadline);
     }
@@ -82,16 +84,34 @@ SystemSight SystemAgent::reboot(const std::string& node, const std::string& rele
         require_kernel(node, seen, release);
         return seen;
     }
-    if (is_silent) throw not_back(node);
+    if (silence) throw not_back(node, *silence);
     throw Error(Exit::timeout, "node-not-rebooted",
                 fmt::format("node {} was asked to reboot and still runs the same boot", node))
         .hint(fmt::format(
             "find out on the node what holds the shutdown up: systemctl list-jobs; then kmm-upgrade retry {}", node));
 }
 
-Error not_back(const std::string& node) {
-    return Error(Exit::timeout, "node-not-back", fmt::format("node {} did not come back after its reboot", node))
-        .hint(fmt::format("look at its console; once it is up: kmm-upgrade retry {}", node));
+bool is_no_answer(const Error& error) {
+    return error.code() == "node-unreachable" || error.code() == "worker-not-found" ||
+           error.code() == "worker-not-brought" || error.code() == "worker-failed";
+}
+
+Error not_back(const std::string& node, const Error& cause) {
+    const auto retry = fmt::format("kmm-upgrade retry {}", node);
+    Error error(Exit::timeout, "node-not-back", fmt::format("node {} did not come back after its reboot", node));
+    error.hint("look at its console; once it is up: " + retry);
+    if (cause.code() != "node-unreachable") {
+        // It is up: what was changed with the kernel has taken the worker, the login or the shell.
+        std::string_view says = cause.message();
+        const auto name = fmt::format("node {}: ", node);
+        if (says.starts_with(name)) says.remove_prefix(name.size());
+        error = Error(Exit::timeout, "node-not-back",
+                      fmt::format("node {} answers after its reboot without its facts: {}", node, says));
+        error.hint(cause.hint().empty() ? "find out on the node why; then " + retry : cause.hint() + "; then " + retry);
+    }
+    for (const auto& [key, text] : cause.details())
+        if (key == "transport") error.detail(key, text);
+    return error;
 }
 
 void require_kernel(const std::string& node, const SystemSight& seen, const std::string& release) {

@@ -53,8 +53,11 @@ private:
     WorkerSteps steps_;
 };
 
-/// The error that a node does not answer after its reboot was asked for: timeout "node-not-back".
-[[nodiscard]] Error not_back(const std::string& node);
+/// A node that was asked for its facts was not reached, or has answered without a worker's result.
+[[nodiscard]] bool is_no_answer(const Error& error);
+/// The error that a node does not answer after its reboot was asked for, and why the last question failed: timeout
+/// "node-not-back".
+[[nodiscard]] Error not_back(const std::string& node, const Error& cause);
 /// The node runs `release`. Errors: unhealthy "kernel-not-booted".
 void require_kernel(const std::string& node, const SystemSight& seen, const std::string& release);
 

@@ -12,8 +12,9 @@ namespace kmm::drive {
 using namespace upgrade::kernel;
 
 bool KernelActor::is_emptied_for_rollback(const upgrade::NodeRecord& node) const {
-    return recorder_.header().options.drain && node.kernel != node.from_version &&
-           node.cordon != upgrade::k_cordon_foreign;
+    const bool is_changed =
+        node.from_version.empty() ? !installed_on(node).empty() : node.kernel != node.from_version;
+    return recorder_.header().options.drain && is_changed && node.cordon != upgrade::k_cordon_foreign;
 }
 
 bool KernelActor::has_no_node(const std::string& name) {
@@ -32,14 +33,21 @@ bool KernelActor::is_going_down(const upgrade::NodeRecord& node, const std::stri
 
 Done KernelActor::roll_back(const std::string& name, const SystemSight& seen, const Deadline& deadline) {
     const auto node = recorder_.node(name);
+    // A Node without a kubelet's word has named none; COMMAND without a release could install anything.
+    const auto former = node.from_version.empty() && installed_on(node).empty() ? seen.kernel : node.from_version;
+    if (former.empty())
+        throw Error(Exit::refused, "previous-unknown",
+                    fmt::format("node {}: its kernel from before is unknown: its Node named none at the start", name))
+            .hint(fmt::format("kmm-upgrade abort --rollback none; then kmm-upgrade start kernel --to RELEASE --node {}",
+                              name));
     auto now = seen;
     // A reboot that was asked for comes whatever is said of the node now: its end is waited for.
-    const bool is_reboot_due = seen.kernel == node.from_version && is_going_down(node, seen.boot_id);
-    const bool is_rebooted = seen.kernel != node.from_version || is_reboot_due;
+    const bool is_reboot_due = seen.kernel == former && is_going_down(node, seen.boot_id);
+    const bool is_rebooted = seen.kernel != former || is_reboot_due;
     // Of a host whose Node was deleted the kernel alone is brought back.
     const bool is_host_alone = has_no_node(name);
     // A node that was done has its Pods back.
-    if (seen.kernel != node.from_version && is_emptied_for_rollback(node) && !is_host_alone) {
+    if (seen.kernel != former && is_emptied_for_rollback(node) && !is_host_alone) {
         static_cast<void>(emptier_.cordons().cordon(name));
         static_cast<void>(emptier_.drain(name, deadline));
     }
@@ -47,16 +55,16 @@ Done KernelActor::roll_back(const std::string& name, const SystemSight& seen, co
     if (is_rebooted && seen.boot_id == boot_before(node) && !is_host_alone) empty_again(name, deadline);
     // Its next boot is of what COMMAND has installed last, whatever runs now. A node that has rebooted into another
     // kernel since this step asked for it has its word on what it boots: it is not tried again.
-    const bool is_to_be_installed = seen.kernel == node.from_version ? !installed_on(node).empty()
-                                                                     : seen.boot_id == boot_before(node);
+    const bool is_to_be_installed = seen.kernel == former ? !installed_on(node).empty()
+                                                          : seen.boot_id == boot_before(node);
     if (is_to_be_installed)
-        static_cast<void>(agent_.install(name, node.from_version, subject_.command, deadline));
+        static_cast<void>(agent_.install(name, former, subject_.command, deadline));
     if (is_rebooted && seen.boot_id == boot_before(node)) await_quorum(name, deadline.left());
     if (is_rebooted) {
-        now = agent_.reboot(name, node.from_version, boot_before(node), seen, deadline);
+        now = agent_.reboot(name, former, boot_before(node), seen, deadline);
     } else if (is_to_be_installed) {
         now = agent_.facts(name, deadline);
-        require_kernel(name, now, node.from_version);
+        require_kernel(name, now, former);
     }
     Done done;
     done.facts = facts_of(now);

@@ -236,6 +236,24 @@ TEST_SUITE("cli::unit") {
         CHECK(parse({"show"}, sample::surroundings(home, {{path, "ssh-config: x\n"}})).verb != nullptr);
     }
 
+    TEST_CASE("an option that does nothing without another one is refused alone, but not from a file") {
+        auto program = sample::program();
+        program.verbs.front().options.push_back(sample::option("metrics", 0, "FILE", "write metrics"));
+        program.verbs.front().options.push_back(sample::option("metrics-cluster", 0, "NAME", "their cluster"));
+        const auto surroundings = sample::surroundings(
+            {{"HOME", "/h"}}, {{"/h/.config/kmm-tools/config.yaml", "metrics-cluster: prod\n"}});
+        try {
+            (void)parse_command(program, {"show", "--metrics-cluster", "test"}, surroundings);
+            FAIL("was accepted");
+        } catch (const Error& error) {
+            CHECK(error.code() == "missing-option");
+            CHECK(error.message() == "--metrics-cluster requires --metrics");
+        }
+        const auto both = parse_command(program, {"show", "--metrics-cluster", "test", "--metrics", "-"}, surroundings);
+        CHECK(both.args.get("metrics-cluster") == "test");
+        CHECK(parse_command(program, {"show"}, surroundings).args.get("metrics-cluster") == "prod");
+    }
+
     TEST_CASE("a configuration file that may not be read stops verbs, not --help and --version") {
         const std::string own = "/h/.config/kmm-tools/config.yaml";
         for (const std::string& closed : {std::string("/etc/kmm-tools/config.yaml"), own}) {

@@ -122,7 +122,8 @@ cli::Verb render_chart_verb() {
     verb.options =
         std::vector<cli::Option>{
             cli::repeatable(
-                cli::option("values", 'f', "FILE", "values that override those of the chart; - is standard input")),
+                cli::option("values", 'f', "FILE",
+                            "values over those of the chart, as a.yaml,b.yaml; - is standard input")),
             cli::repeatable(cli::option("set", "KEY=VALUE", "set a value: a.b=1,c={x,y},d[0].e=z")),
             cli::repeatable(cli::option("set-string", "KEY=TEXT", "set a text, whatever it looks like: a.b=1")),
             cli::repeatable(cli::option("set-json", "KEY=JSON", "set a value from JSON: a.b={\"c\": 1}")),

@@ -25,6 +25,7 @@ public:
     int deaf = 0;               ///< requests to reboot that have no effect
     bool is_answer_lost = false;
     bool is_worker_stopped = false;  ///< by the shutdown, before it has answered
+    bool is_worker_gone = false;     ///< in the new boot
     std::optional<std::string> refusal;
     int asked = 0, reboots = 0;
 
@@ -34,6 +35,11 @@ public:
             if (down_ > 0) --down_;
             reply.end = cluster::CallEnd::unreachable;
             reply.transport = "No route to host";
+            return reply;
+        }
+        if (is_worker_gone && reboots > 0) {
+            reply.exit_code = 127;
+            reply.transport = "sh: 1: kmm-worker: not found";
             return reply;
         }
         const bool is_reboot = call.args[1] == "reboot";
@@ -153,6 +159,35 @@ TEST_CASE("a node that comes back with the old kernel, not at all, or does not g
     } catch (const Error& error) {
         CHECK(error.code() == "reboot-failed");
     }
+}
+
+TEST_CASE("why a node is not known to be back is said: it is not reached, or it answers without a worker") {
+    const auto error_of = [](Case& one) {
+        try {
+            static_cast<void>(one.reboot());
+        } catch (const Error& error) {
+            return error;
+        }
+        FAIL("it is refused");
+        return bug("unreachable");
+    };
+    Case lost;
+    lost.machine.away = -1;
+    const auto silent = error_of(lost);
+    CHECK(silent.message() == "node node-a did not come back after its reboot");
+    REQUIRE(silent.details().size() == 1);
+    CHECK(silent.details().front().second == "No route to host");
+    CHECK(silent.hint() == "look at its console; once it is up: kmm-upgrade retry node-a");
+    Case bare;
+    bare.machine.is_worker_gone = true;
+    const auto without = error_of(bare);
+    CHECK(without.code() == "node-not-back");
+    CHECK(without.message() ==
+          "node node-a answers after its reboot without its facts: kmm-worker cannot be run there");
+    REQUIRE(without.details().size() == 1);
+    CHECK(without.details().front().second == "sh: 1: kmm-worker: not found");
+    CHECK(without.hint().starts_with("install kmm-worker on the node"));
+    CHECK(without.hint().ends_with("; then kmm-upgrade retry node-a"));
 }
 
 TEST_CASE("a request that had no effect is repeated, and a person may leave") {
