@@ -93,6 +93,12 @@ namespace {
 /// What else the bytes are that are no UTF-8.
 std::string hint_of_bytes(std::string_view text) {
     if (text.starts_with("\x1f\x8b")) { return "it is compressed with gzip: unpack it with gunzip"; }
+    // Three of four bytes are NUL. The mark of UTF-32 in little endian begins with that of UTF-16.
+    constexpr std::string_view k_nuls("\0\0\0", 3);
+    const auto front = text.substr(0, 8);
+    if (front.size() == 8 && front.find(k_nuls, 4) != std::string_view::npos) {
+        return "it is UTF-32: iconv -f UTF-32 -t UTF-8 FILE converts it";
+    }
     const bool has_mark = text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff");
     const bool is_wide = text.size() > 1 && (text[0] == '\0') != (text[1] == '\0');
     if (has_mark || is_wide) {
