@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <filesystem>
 #include <optional>
+#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
@@ -112,6 +113,7 @@ Diagnostics unset_variables(const value::Document& document, const std::map<std:
 
 GitOpsPaths GitOpsPaths::among(const std::string& top, const std::vector<std::string>& files) {
     GitOpsPaths result;
+    result.named_ = top;
     result.top_ = plain_path(top);
     for (const auto& file : files) {
         if (file.ends_with(".gz")) { continue; }
@@ -211,12 +213,15 @@ void GitOpsPaths::resolve(const std::vector<std::string>& files) {
             if (slash == 0 || !directories.insert(name.substr(0, slash)).second) { break; }
         }
     }
+    std::error_code ignored;  // "." has the name of the working directory
+    const auto absolute = std::filesystem::absolute(top_.empty() ? "." : named_, ignored);
+    const auto whole = ignored ? top_ : plain_path(absolute.native());
     std::erase_if(all_, [&](Applied& each) {
         if (each.is_bundle || directories.contains(each.path)) { return false; }
         // The longest part: what lies in deploy/deploy/ is not in deploy/.
         for (auto end = each.path.size(); end != std::string::npos && end > 0; end = each.path.rfind('/', end - 1)) {
             const auto part = each.path.substr(0, end);
-            if (top_ != part && !top_.ends_with("/" + part)) { continue; }
+            if (whole != part && !whole.ends_with("/" + part)) { continue; }
             auto rest = end == each.path.size() ? "" : each.path.substr(end + 1);
             if (!directories.contains(rest)) { continue; }
             each.path = std::move(rest);

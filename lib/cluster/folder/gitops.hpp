@@ -77,7 +77,7 @@ private:
     void resolve(const std::vector<std::string>& files);
     [[nodiscard]] std::string below_top(const std::string& directory) const;
 
-    std::string top_;
+    std::string top_, named_;  ///< the second as the user wrote it
     std::vector<Applied> all_;
     std::set<std::string> argo_repositories_, flux_repositories_;
 };

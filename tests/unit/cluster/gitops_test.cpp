@@ -150,6 +150,25 @@ TEST_SUITE("cluster::unit") {
         CHECK_FALSE(repository.is_told("kustomize-not-built"));
     }
 
+    TEST_CASE("the working directory has its own name") {
+        Repository repository;
+        repository.put_module("deploy/apps", "a");
+        repository.put("deploy/flux.yaml",
+                       "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: a}\nspec: "
+                       "{path: ./deploy/apps, targetNamespace: drivers}\n");
+        const auto before = std::filesystem::current_path();
+        std::filesystem::current_path(repository.dir + "/deploy");
+        for (const std::string name : {".", "./", "../deploy", "../../repo/deploy/."}) {
+            CAPTURE(name);
+            api::Objects objects;
+            Diagnostics diagnostics;
+            static_cast<void>(cluster::read_documents({name}, objects, diagnostics));
+            REQUIRE(objects.modules.size() == 1);
+            CHECK(objects.modules[0].meta.namespace_ == "drivers");
+        }
+        std::filesystem::current_path(before);
+    }
+
     TEST_CASE("variables of Flux are replaced as its postBuild says") {
         Repository repository;
         const auto put = [&](const std::string& name, const std::string& post_build) {

@@ -109,6 +109,12 @@ TEST_SUITE("value::reader") {
         CHECK(hint(std::string_view("\0\0\xFE\xFF\0\0\0a\0\0\0:", 12)) == "it is UTF-32");
         CHECK(hint(std::string_view("a\0\0\0:\0\0\0", 8)) == "it is UTF-32");
         CHECK(hint(std::string_view("\0\0\0a\0\0\0:", 8)) == "it is UTF-32");
+        CHECK(hint(std::string_view("PK\3\4\24\0\0\0\x8\0", 10)) == "it is a zip ");
+        CHECK(hint("\xfd" "7zXZ") == "it is compre");
+        CHECK(hint("\x28\xb5\x2f\xfd") == "it is compre");
+        CHECK(hint("BZh91AY&SY\xfa") == "it is compre");
+        CHECK(hint("a" + std::string(256, '\0') + "ustar") == "it is a tar ");
+        CHECK(hint("BZ\xfa") == "save the fil");
     }
 
     TEST_CASE("a byte order mark inside is said to be one") {
