@@ -18,7 +18,8 @@ constexpr std::string_view k_switch = "kustomize.toolkit.fluxcd.io/substitute";
 
 class Replacing {
 public:
-    Replacing(std::string_view text, const FluxVariables& variables) : index_(text), text_(text), variables_(variables) {}
+    Replacing(std::string_view text, const FluxVariables& variables)
+        : index_(text), text_(text), variables_(variables) {}
 
     void replace_in(value::Node& node) {
         for (auto& member : node.members()) {
@@ -31,7 +32,8 @@ public:
         auto result = replaced(node.text(), mark);
         if (!result) { return; }
         const auto at = index_.offset(mark);
-        const bool is_plain = at < text_.size() && std::string_view("\"'|>&!").find(text_[at]) == std::string_view::npos;
+        constexpr std::string_view k_not_plain = "\"'|>&!";
+        const bool is_plain = at < text_.size() && k_not_plain.find(text_[at]) == std::string_view::npos;
         node = is_plain ? value::resolve_plain(*result).node : value::Node(std::move(*result));
         node.set_mark(mark);
     }
