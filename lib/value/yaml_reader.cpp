@@ -398,15 +398,29 @@ Diagnostic odd_separator(std::string_view body, std::size_t at, std::string_view
                  "kubectl refuses the file otherwise");
 }
 
-/// Whether the line at `mark`, or the one before, has a tab among its indentation, which nobody sees.
-bool is_indented_by_tab(std::string_view body, Mark mark) {
+/// What nobody sees in the line at `mark` or the one before: a tab among its indentation, or a character that looks
+/// like a blank and is none, as copies from web pages have it. A hint, "" for nothing.
+std::string unseen_hint(std::string_view body, Mark mark) {
+    struct Row {
+        std::string_view bytes, name;
+    };
+    constexpr std::array<Row, 4> k_rows = {{{"\xc2\xa0", "a no-break space (U+00A0)"},
+                                            {"\xe2\x80\x8b", "a zero width space (U+200B)"},
+                                            {"\xe2\x80\xaf", "a narrow no-break space (U+202F)"},
+                                            {"\xe3\x80\x80", "an ideographic space (U+3000)"}}};
     std::size_t number = 0;
     for (const auto line : base::split(body, '\n')) {
-        if (++number > mark.line) return false;
+        if (++number > mark.line) break;
+        if (number + 1 < mark.line) continue;
         const auto indentation = line.substr(0, line.find_first_not_of(" \t"));
-        if (number + 1 >= mark.line && indentation.find('\t') != std::string_view::npos) return true;
+        if (indentation.find('\t') != std::string_view::npos)
+            return "indent with blanks: there is a tab at the start of this line or the one before";
+        for (const auto& row : k_rows) {
+            if (line.find(row.bytes) != std::string_view::npos)
+                return fmt::format("replace {} in line {}, which looks like a blank and is none", row.name, number);
+        }
     }
-    return false;
+    return {};
 }
 
 /// What usually causes yaml-cpp's more common messages.
@@ -458,11 +472,10 @@ read_yaml(std::string_view text, std::string_view file, Diagnostics& diagnostics
                                     fmt::format("expected at most {} nested levels", limits.depth_max), file,
                                     to_mark(error.mark)));
     } catch (const YAML::Exception& error) {
-        diagnostics.push_back(
-            fault("yaml-syntax", base::escape(error.msg), file, to_mark(error.mark),
-                  is_indented_by_tab(body, to_mark(error.mark))
-                      ? "indent with blanks: there is a tab at the start of this line or the one before"
-                      : syntax_hint(error.msg)));
+        const auto mark = to_mark(error.mark);
+        auto hint = unseen_hint(body, mark);
+        if (hint.empty()) hint = syntax_hint(error.msg);
+        diagnostics.push_back(fault("yaml-syntax", base::escape(error.msg), file, mark, std::move(hint)));
     } catch (const StopReading&) {
         // the diagnostic says why
     }

@@ -96,6 +96,18 @@ TEST_SUITE("value::reader") {
         CHECK(outcome(read_any, "a: ---x\nb: -----\n").find("!") == std::string::npos);
     }
 
+    TEST_CASE("a character that looks like a blank is named") {
+        const auto hint = [](std::string_view text) {
+            Diagnostics faults;
+            static_cast<void>(read_any(text, "f", faults));
+            return faults.empty() ? "" : faults[0].hint;
+        };
+        CHECK(hint("a:\xc2\xa0\n  b: 1\n").starts_with("replace a no-break space (U+00A0) in line 1"));
+        CHECK(hint("a:\n\xe3\x80\x80 b: 1\n c: 2\n").starts_with("replace an ideographic space"));
+        CHECK(hint("a:\n\tb: 1\n").starts_with("indent with blanks"));
+        CHECK(hint("a: x\xc2\xa0y\n") == "");
+    }
+
     TEST_CASE("the encoding of a text that is not UTF-8 is named") {
         const auto hint = [](std::string_view bytes) {
             Diagnostics faults;
