@@ -155,7 +155,10 @@ void note_foreign_kind(const Scope& scope, const value::Node& root, const std::s
         if (near && *near != kind) { diagnostic.hint = fmt::format("did you mean {}?", *near); }
     }
     diagnostic.position = scope.document.position(place != nullptr ? place->mark() : root.mark());
-    if (kind == "Kustomization") { diagnostic.hint = k_kustomize_hint; }
+    const auto group = group_of(api_version);  // that of Flux has the kind, too
+    if (kind == "Kustomization" && (group.empty() || group == "kustomize.config.k8s.io")) {
+        diagnostic.hint = k_kustomize_hint;
+    }
     scope.diagnostics.push_back(std::move(diagnostic));
 }
 

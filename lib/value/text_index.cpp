@@ -2,6 +2,7 @@
 #include "value/text_index.hpp"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include <fmt/format.h>
@@ -90,9 +91,35 @@ Diagnostic duplicate_key(std::string_view key, std::string_view file, Mark mark,
 
 namespace {
 
+/// Whether two characters of four bytes begin it, in either order of the bytes, or a byte order mark of such a text.
+bool is_utf32(std::string_view text) noexcept {
+    constexpr std::string_view k_nuls("\0\0\0", 3);
+    if (text.size() < 8) { return false; }
+    const bool is_little = text.substr(1, 3) == k_nuls && text.substr(5, 3) == k_nuls;
+    const bool is_big = text.substr(0, 3) == k_nuls && text.substr(4, 3) == k_nuls;
+    const std::string_view mark = text.substr(0, 4);
+    return is_little || is_big || mark == std::string_view("\xff\xfe\0\0", 4) ||
+           mark == std::string_view("\0\0\xfe\xff", 4);
+}
+
 /// What else the bytes are that are no UTF-8.
 std::string hint_of_bytes(std::string_view text) {
-    if (text.starts_with("\x1f\x8b")) { return "it is compressed with gzip: unpack it with gunzip"; }
+    struct Packed {
+        std::string_view front, name, program;
+    };
+    constexpr std::array<Packed, 5> k_packed = {{{"\x1f\x8b", "compressed with gzip", "gunzip"},
+                                                 {"\xfd" "7zXZ", "compressed with xz", "unxz"},
+                                                 {"\x28\xb5\x2f\xfd", "compressed with zstd", "unzstd"},
+                                                 {"BZh", "compressed with bzip2", "bunzip2"},
+                                                 {"PK\x03\x04", "a zip archive", "unzip"}}};
+    for (const auto& row : k_packed) {
+        if (text.starts_with(row.front)) { return fmt::format("it is {}: unpack it with {}", row.name, row.program); }
+    }
+    constexpr std::size_t k_tar_magic_at = 257;
+    if (text.size() > k_tar_magic_at && text.substr(k_tar_magic_at).starts_with("ustar")) {
+        return "it is a tar archive: unpack it with tar -xf";
+    }
+    if (is_utf32(text)) { return "it is UTF-32: iconv -f UTF-32 -t UTF-8 FILE converts it"; }
     const bool has_mark = text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff");
     const bool is_wide = text.size() > 1 && (text[0] == '\0') != (text[1] == '\0');
     if (has_mark || is_wide) {

@@ -180,7 +180,12 @@ private:
         while (!before.empty()) {
             const auto start = scan_.index().line_start(before.size() - 1);
             const auto line = before.substr(start);
-            if (line.substr(0, 3) == "..." || line.substr(0, 3) == "---") return;
+            if (line.substr(0, 3) == "---") return;
+            if (line.substr(0, 3) == "...") {
+                report("yaml-syntax", "expected a '---' line before the next document, found only '...'", mark,
+                       "put a line --- before it: kubectl reads nothing that follows a line ... up to the next ---");
+                throw StopReading{};
+            }
             const auto content = base::trim(line);
             if (!content.empty() && content[0] != '#') break;
             before = before.substr(0, start);
@@ -367,15 +372,55 @@ private:
     std::size_t bytes_ = 0;
 };
 
-/// Whether the line at `mark`, or the one before, has a tab among its indentation, which nobody sees.
-bool is_indented_by_tab(std::string_view body, Mark mark) {
+/// Where a line goes on behind "---" with more than a comment: kubectl and kubeadm, which split a file into documents
+/// before YAML is read, refuse it, in the middle of a quoted text, too.
+std::optional<std::size_t> find_odd_separator(std::string_view body) noexcept {
+    for (std::size_t at = body.starts_with("---") ? 0 : body.find("\n---"); at != std::string_view::npos;
+         at = body.find("\n---", at + 1)) {
+        const auto rest_at = at + (body[at] == '\n' ? 4 : 3);
+        const auto rest = body.substr(rest_at, body.find('\n', rest_at) - rest_at);
+        const auto content = rest.find_first_not_of(" \t\r");
+        if (content == std::string_view::npos || (content > 0 && rest[content] == '#')) continue;
+        return rest_at + content;
+    }
+    return std::nullopt;
+}
+
+Diagnostic odd_separator(std::string_view body, std::size_t at, std::string_view file) {
+    const auto rest = base::trim(body.substr(at, std::min(body.find('\n', at), at + 60) - at));
+    const auto mark = TextIndex(body).mark(at);
+    if (rest.starts_with('#'))
+        return fault("yaml-syntax", "expected a blank between '---' and a comment, found none", file, mark,
+                     "write --- # and the comment");
+    return fault("yaml-syntax",
+                 fmt::format("expected nothing but a comment after '---', found '{}'", base::escape(rest)), file, mark,
+                 "begin the document on the next line, and indent a line that is part of a text: "
+                 "kubectl refuses the file otherwise");
+}
+
+/// What nobody sees in the line at `mark` or the one before: a tab among its indentation, or a character that looks
+/// like a blank and is none, as copies from web pages have it. A hint, "" for nothing.
+std::string unseen_hint(std::string_view body, Mark mark) {
+    struct Row {
+        std::string_view bytes, name;
+    };
+    constexpr std::array<Row, 4> k_rows = {{{"\xc2\xa0", "a no-break space (U+00A0)"},
+                                            {"\xe2\x80\x8b", "a zero width space (U+200B)"},
+                                            {"\xe2\x80\xaf", "a narrow no-break space (U+202F)"},
+                                            {"\xe3\x80\x80", "an ideographic space (U+3000)"}}};
     std::size_t number = 0;
     for (const auto line : base::split(body, '\n')) {
-        if (++number > mark.line) return false;
+        if (++number > mark.line) break;
+        if (number + 1 < mark.line) continue;
         const auto indentation = line.substr(0, line.find_first_not_of(" \t"));
-        if (number + 1 >= mark.line && indentation.find('\t') != std::string_view::npos) return true;
+        if (indentation.find('\t') != std::string_view::npos)
+            return "indent with blanks: there is a tab at the start of this line or the one before";
+        for (const auto& row : k_rows) {
+            if (line.find(row.bytes) != std::string_view::npos)
+                return fmt::format("replace {} in line {}, which looks like a blank and is none", row.name, number);
+        }
     }
-    return false;
+    return {};
 }
 
 /// What usually causes yaml-cpp's more common messages.
@@ -403,7 +448,7 @@ std::string syntax_hint(std::string_view message) {
 
 std::vector<Document>
 read_yaml(std::string_view text, std::string_view file, Diagnostics& diagnostics, const ReadLimits& limits) {
-    const auto body = without_bom(text);
+    auto body = without_bom(text);
     if (!check_text(body, file, limits, diagnostics)) return {};
     // yaml-cpp would take it for the first letter of a key.
     if (const auto mark = body.find("\n\xEF\xBB\xBF"); mark != std::string_view::npos) {
@@ -413,6 +458,9 @@ read_yaml(std::string_view text, std::string_view file, Diagnostics& diagnostics
         return {};
     }
     const auto before = diagnostics.size();
+    const auto odd = find_odd_separator(body);
+    const auto whole = body;
+    if (odd) body = body.substr(0, body.rfind('\n', *odd) + 1);
     YamlBuilder builder(body, file, diagnostics, limits);
     std::istringstream stream{std::string(body)};
     try {
@@ -424,15 +472,20 @@ read_yaml(std::string_view text, std::string_view file, Diagnostics& diagnostics
                                     fmt::format("expected at most {} nested levels", limits.depth_max), file,
                                     to_mark(error.mark)));
     } catch (const YAML::Exception& error) {
-        diagnostics.push_back(
-            fault("yaml-syntax", base::escape(error.msg), file, to_mark(error.mark),
-                  is_indented_by_tab(body, to_mark(error.mark))
-                      ? "indent with blanks: there is a tab at the start of this line or the one before"
-                      : syntax_hint(error.msg)));
+        const auto mark = to_mark(error.mark);
+        auto hint = unseen_hint(body, mark);
+        if (hint.empty()) hint = syntax_hint(error.msg);
+        diagnostics.push_back(fault("yaml-syntax", base::escape(error.msg), file, mark, std::move(hint)));
     } catch (const StopReading&) {
         // the diagnostic says why
     }
-    explain_conflict(body, file, "yaml-syntax", before, diagnostics);
+    if (odd) {  // what stands before it may end within a text
+        diagnostics.erase(std::remove_if(diagnostics.begin() + static_cast<std::ptrdiff_t>(before), diagnostics.end(),
+                                         [](const Diagnostic& one) { return one.code == "yaml-syntax"; }),
+                          diagnostics.end());
+        diagnostics.push_back(odd_separator(whole, *odd, file));
+    }
+    explain_conflict(whole, file, "yaml-syntax", before, diagnostics);
     return builder.take();
 }
 

@@ -165,6 +165,7 @@ private:
                 if (event.data.document_start.tag_directives.start != event.data.document_start.tag_directives.end) {
                     throw Doubt{"expected no %TAG line", mark(event.start_mark)};
                 }
+                begin_document(event);
                 tree_.begin_document();
                 break;
             case YAML_DOCUMENT_END_EVENT: tree_.end_document(); break;
@@ -172,10 +173,12 @@ private:
             case YAML_SCALAR_EVENT: on_scalar(event); break;
             case YAML_SEQUENCE_START_EVENT:
                 check(event, event.data.sequence_start.anchor, event.data.sequence_start.tag);
+                check_separator(event);
                 tree_.start(Kind::sequence, mark(event.start_mark));
                 break;
             case YAML_MAPPING_START_EVENT:
                 check(event, event.data.mapping_start.anchor, event.data.mapping_start.tag);
+                check_separator(event);
                 tree_.start(Kind::mapping, mark(event.start_mark));
                 break;
             case YAML_SEQUENCE_END_EVENT:
@@ -188,6 +191,33 @@ private:
         return true;
     }
 
+    /// kubectl splits a text at lines "---" alone.
+    void begin_document(const yaml_event_t& event) {
+        if (event.data.document_start.implicit != 0) {
+            if (has_document_) throw Doubt{"expected a line --- before a document", mark(event.start_mark)};
+        } else {
+            separator_line_ = event.end_mark.line;
+        }
+        has_document_ = true;
+    }
+
+    /// What stands on the line of a "---".
+    void check_separator(const yaml_event_t& event) {
+        if (event.start_mark.line == separator_line_)
+            throw Doubt{"expected nothing but a comment after ---", mark(event.start_mark)};
+    }
+
+    /// A text of which a line may begin with "---": a key at the start of one, or a text that goes on there.
+    void check_separator(const yaml_event_t& event, std::string_view text, yaml_scalar_style_t style) {
+        check_separator(event);
+        if (text.find("---") == std::string_view::npos) return;
+        const bool may_go_on = style == YAML_SINGLE_QUOTED_SCALAR_STYLE || style == YAML_DOUBLE_QUOTED_SCALAR_STYLE ||
+                               (style == YAML_PLAIN_SCALAR_STYLE && event.start_mark.column == 0);
+        if ((event.start_mark.column == 0 && text.starts_with("---")) ||
+            (may_go_on && event.start_mark.line != event.end_mark.line))
+            throw Doubt{"expected nothing but a comment after ---", mark(event.start_mark)};
+    }
+
     void check(const yaml_event_t& event, const yaml_char_t* anchor, const yaml_char_t* tag) {
         if (anchor != nullptr || tag != nullptr) throw Doubt{"expected no anchor and no tag", mark(event.start_mark)};
     }
@@ -198,6 +228,7 @@ private:
         const bool plain = scalar.style == YAML_PLAIN_SCALAR_STYLE;
         const std::string_view text(reinterpret_cast<const char*>(scalar.value), scalar.length);
         if (plain && text.empty()) throw Doubt{"expected a value, found none", mark(event.start_mark)};
+        check_separator(event, text, scalar.style);
         tree_.scalar(YamlScalar{text, plain, mark(event.start_mark)});
     }
 
@@ -209,6 +240,8 @@ private:
     bool is_whole_;              ///< it gives nothing
     std::size_t line_ = 0;       ///< lines before the text, which may be less than none
     std::size_t known_ = 0;      ///< events that the tree has
+    std::size_t separator_line_ = std::size_t(-1);  ///< of the last "---"
+    bool has_document_ = false;
     WideCharacters wide_;
     std::exception_ptr thrown_;
 };

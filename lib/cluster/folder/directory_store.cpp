@@ -33,7 +33,7 @@ namespace kmm::cluster {
 namespace {
 
 constexpr std::string_view k_identity_file = ".kmm-cluster-id";
-constexpr std::size_t k_depth_max = 32;
+constexpr std::size_t k_depth_max = 250;
 constexpr std::string_view k_packed = ".gz";
 
 constexpr std::string_view k_layout_hint =
@@ -75,10 +75,12 @@ public:
             return report(directory, saved);
         }
         const auto identity = std::pair(info.st_dev, info.st_ino);
-        if (open_.size() >= k_depth_max || !open_.insert(identity).second) {
-            diagnostics_.push_back(fault_at("symlink-loop", "expected a tree of directories, found a link back into it",
-                                            Position{directory, 0, 0}, "remove the link"));
-            return;
+        const bool is_deep = open_.size() >= k_depth_max;
+        if (is_deep || !open_.insert(identity).second) {
+            return diagnostics_.push_back(fault_at(
+                is_deep ? "document-limit" : "symlink-loop",
+                is_deep ? "too many nested directories" : "expected a tree of directories, found a link back into it",
+                Position{directory, 0, 0}, is_deep ? "name the directory with the manifests" : "remove the link"));
         }
         try {
             if (entered_.insert(identity).second)

@@ -21,6 +21,7 @@
 #include "base/text.hpp"
 #include "cluster/folder/compare_reference.hpp"
 #include "cluster/folder/directory_store.hpp"
+#include "cluster/folder/flux_variables.hpp"
 #include "cluster/folder/foreign_text.hpp"
 #include "cluster/folder/gitops.hpp"
 #include "cluster/folder/kustomize.hpp"
@@ -188,6 +189,7 @@ private:
         parts_.clear();
         changing_.clear();
         forcing_.clear();
+        patching_.clear();
         const auto ignored = [&](std::string_view file) {
             return is_ignored_ && is_ignored_(file.substr(std::min(prefix, file.size())));
         };
@@ -236,10 +238,12 @@ private:
         const std::size_t before = diagnostics_.size();
         const std::string own = kustomizations_.namespace_of(file);
         given_ = gitops_namespace(file);
+        change_ = gitops_.change_of(kustomizations_.directories_of(file));
         target_.set_namespace(own.empty() || given_.is_forced ? given_.name : own);
         read_text(file, Empty::fine);
         target_.set_namespace("");
         given_ = {};
+        change_.reset();
         leave_out_unreadable(file, before);
     }
 
@@ -299,6 +303,7 @@ private:
                                file.ends_with("/fleet.yaml") ? "namespace" : "targetNamespace", base::escape(name)));
             diagnostics_.back().hint = "write that namespace into the objects, too";
         }
+        for (const auto& [file, change] : patching_) { diagnostics_.push_back(not_followed(change)); }
         if (changing_.empty()) { return; }
         const std::string& first = *changing_.begin();
         report(diagnostics_, Severity::note, "kustomize-not-built", Exit::data, first,
@@ -364,7 +369,9 @@ private:
                 if (std::any_of(names.begin(), names.end(), [&](auto& name) { return name != given_.name; })) {
                     forcing_.emplace(given_.file, given_.name);
                 }
+                if (change_ && change_->has_patches) { patching_.emplace(change_->file, *change_); }
             }
+            if (change_ && change_->variables.are_used() && read_with_variables(source, file)) { return; }
             const auto doubt = stream(source, file);
             files_.push_back(file);
             if (doubt) { read_whole(source, file, *doubt); }
@@ -372,6 +379,29 @@ private:
             if (const auto cause = error.errno_cause()) report_unreadable(diagnostics_, file, *cause);
             else report_unreadable(diagnostics_, file, error);
         }
+    }
+
+    /// Reads what Flux makes of a text with variables; false if there is none, or a fault.
+    bool read_with_variables(TextSource& source, const std::string& file) {
+        if (source.front().find('$') == std::string_view::npos || !source.size()) { return false; }
+        const auto text = source.whole();
+        Diagnostics faults;
+        if (text) {
+            auto documents = value::read_any(*text, file, faults);
+            if (faults.empty()) {
+                files_.push_back(file);
+                for (auto& document : documents) { take_replaced(document, *text); }
+                return true;
+            }
+        }
+        source.rewind();
+        return false;
+    }
+
+    void take_replaced(value::Document& document, std::string_view text) {
+        const auto unknown = replace_variables(document.root, text, change_->variables);
+        for (auto& one : unset_variables(document, unknown, *change_)) { diagnostics_.push_back(std::move(one)); }
+        if (unknown.empty() || !change_->variables.has_others) { target_.take(document, diagnostics_); }
     }
 
     /// Reads a text without faults object by object; otherwise nothing has happened and the first doubt is returned.
@@ -432,28 +462,13 @@ private:
     std::vector<std::string> parts_;                            ///< of its files: what they use and no object is in
     std::vector<GeneratedObject> generated_;                    ///< by kustomizations of all directories
     GitOpsNamespace given_;                                     ///< for the file that is being read
+    std::optional<GitOpsChange> change_;                        ///< of the file that is being read
+    std::map<std::string, GitOpsChange> patching_;              ///< by the files that say it
     std::map<std::string, std::string> forcing_;                ///< files that move such objects, into which namespace
     std::set<std::string> changing_;                            ///< those of them that change objects of KMM
 };
 
 }  // namespace
-
-Diagnostic* hint_at_template(std::string_view text, std::span<Diagnostic> faults) {
-    // A template is no YAML before its tool has filled it.
-    const auto has = [&](std::string_view open, std::string_view close) {
-        return text.find(open) != std::string_view::npos && text.find(close) != std::string_view::npos;
-    };
-    const bool is_jinja = has("{%", "%}");
-    if (!is_jinja && !has("{{", "}}")) { return nullptr; }
-    for (auto& fault : faults) {
-        if (fault.code != "yaml-syntax" && fault.code != "bad-key" && fault.code != "json-syntax") { continue; }
-        fault.hint = is_jinja
-                         ? "this looks like a template of Jinja: fill it, and give the result to kmm-plan validate -f -"
-                         : "this looks like a template of a Helm chart: helm template DIR | kmm-plan validate -f -";
-        return &fault;
-    }
-    return nullptr;
-}
 
 std::vector<std::string> read_documents(const std::vector<std::string>& names, api::Objects& objects,
                                         Diagnostics& diagnostics, const std::string& given_namespace,

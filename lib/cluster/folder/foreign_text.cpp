@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <iterator>
 #include <optional>
+#include <span>
 
 #include "api/codec.hpp"
 #include "base/text.hpp"
+#include "cluster/folder/documents.hpp"
 #include "value/reader.hpp"
 
 namespace kmm::cluster {
@@ -170,5 +172,22 @@ bool holds_foreign_objects(std::string_view text, const std::string& file) {
 }
 
 bool has_kind(std::string_view text) { return text.starts_with("kind:") || text.find("\nkind:") != text.npos; }
+
+Diagnostic* hint_at_template(std::string_view text, std::span<Diagnostic> faults) {
+    // A template is no YAML before its tool has filled it.
+    const auto has = [&](std::string_view open, std::string_view close) {
+        return text.find(open) != std::string_view::npos && text.find(close) != std::string_view::npos;
+    };
+    const bool is_jinja = has("{%", "%}");
+    if (!is_jinja && !has("{{", "}}")) { return nullptr; }
+    for (auto& fault : faults) {
+        if (fault.code != "yaml-syntax" && fault.code != "bad-key" && fault.code != "json-syntax") { continue; }
+        fault.hint = is_jinja
+                         ? "this looks like a template of Jinja: fill it, and give the result to kmm-plan validate -f -"
+                         : "this looks like a template of a Helm chart: helm template DIR | kmm-plan validate -f -";
+        return &fault;
+    }
+    return nullptr;
+}
 
 }  // namespace kmm::cluster

@@ -3,12 +3,18 @@
 // Fleet docs/ref-fleet-yaml.md.
 #include "cluster/folder/gitops.hpp"
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <filesystem>
 #include <optional>
+#include <system_error>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "base/error.hpp"
+#include "base/text.hpp"
 #include "cluster/folder/text_source.hpp"
 #include "value/reader.hpp"
 
@@ -52,13 +58,62 @@ std::string repository_name(std::string url) {
 /// Objects that either tool has made have its name in a label, too.
 bool may_apply(std::string_view front) {
     const auto has = [&](std::string_view text) { return front.find(text) != std::string_view::npos; };
-    return (has(k_argo) && has("Application")) || (has(k_flux) && has("targetNamespace"));
+    return (has(k_argo) && has("Application")) || (has(k_flux) && has("Kustomization"));
+}
+
+/// Members with which kustomize changes objects, in Flux and in Argo CD.
+bool has_patches(const value::Node& settings) {
+    constexpr std::array<std::string_view, 12> k_changing = {
+        "patches",    "patchesStrategicMerge", "patchesJson6902", "images",            "namePrefix", "nameSuffix",
+        "components", "commonMetadata",        "commonLabels",    "commonAnnotations", "namespace",  "replacements"};
+    return std::any_of(k_changing.begin(), k_changing.end(), [&](std::string_view name) {
+        const auto* member = settings.find(name);
+        return member != nullptr && !(member->items().empty() && member->members().empty() && member->text().empty());
+    });
 }
 
 }  // namespace
 
+Diagnostic not_followed(const GitOpsChange& change) {
+    Diagnostic note;
+    note.severity = Severity::note;
+    note.code = "kustomize-not-built";
+    note.message = fmt::format("{} changes objects of KMM, which were read without those changes",
+                               base::escape(change.subject));
+    note.hint = change.command + " | kmm-plan validate -f -";
+    note.position = Position{change.file, 0, 0};
+    return note;
+}
+
+Diagnostics unset_variables(const value::Document& document, const std::map<std::string, value::Mark>& unknown,
+                            const GitOpsChange& change) {
+    Diagnostics result;
+    const bool is_of_kmm = document.root.get_string({"apiVersion"}).find("kmm.sigs.x-k8s.io") != std::string::npos;
+    if (!is_of_kmm && document.root.find_path({"data", "dockerfile"}) == nullptr) { return result; }
+    const auto subject = base::escape(change.subject);
+    for (const auto& [raw, mark] : unknown) {
+        const auto name = base::escape(raw);
+        Diagnostic one;
+        one.hint = fmt::format("write $${{{}}} for a variable that KMM or a build replaces", name);
+        if (change.variables.has_others) {
+            one.severity = Severity::note;
+            one.code = "kustomize-not-built";
+            one.message = fmt::format("the object was not read: {} says no value of ${{{}}}", subject, name);
+            one.hint += fmt::format("; {} | kmm-plan validate -f -", change.command);
+        } else {
+            one.severity = Severity::warning;
+            one.code = "unknown-template-variable";
+            one.message = fmt::format("{} has no variable {} and puts nothing in its place", subject, name);
+        }
+        one.position = document.position(mark);
+        result.push_back(std::move(one));
+    }
+    return result;
+}
+
 GitOpsPaths GitOpsPaths::among(const std::string& top, const std::vector<std::string>& files) {
     GitOpsPaths result;
+    result.named_ = top;
     result.top_ = plain_path(top);
     for (const auto& file : files) {
         if (file.ends_with(".gz")) { continue; }
@@ -100,7 +155,12 @@ void GitOpsPaths::add(const value::Node& root, const std::string& file) {
         if (!path.empty() && !name.empty()) {
             flux_repositories_.insert(root.get_string({"spec", "sourceRef", "kind"}) + "/" + ns + "/" + name);
         }
-        return add_path(path, {root.get_string({"spec", "targetNamespace"}), true, file}, true);
+        const auto own = root.get_string({"metadata", "name"});
+        const auto* spec = root.find("spec");
+        return add_path(path, {root.get_string({"spec", "targetNamespace"}), true, file}, true,
+                        {file, fmt::format("Kustomization {} of Flux", own),
+                         fmt::format("flux build kustomization {} --path {} --kustomization-file {}", own, path, file),
+                         spec != nullptr && has_patches(*spec), FluxVariables::of(root)});
     }
     const bool is_set = kind == "ApplicationSet";
     if (!version.starts_with(k_argo) || (!is_set && kind != "Application")) { return; }
@@ -112,7 +172,12 @@ void GitOpsPaths::add(const value::Node& root, const std::string& file) {
         const auto path = source.get_string({"path"});
         const auto url = source.get_string({"repoURL"});
         if (!path.empty() && !url.empty()) { argo_repositories_.insert(repository_name(url)); }
-        add_path(path, given, flag != nullptr && flag->as_bool().value_or(false));
+        const auto* settings = source.find("kustomize");
+        const auto own = root.get_string({"metadata", "name"});
+        add_path(path, given, flag != nullptr && flag->as_bool().value_or(false),
+                 {file, fmt::format("{} {} of Argo CD", kind, own),
+                  is_set ? "argocd app manifests APPLICATION" : fmt::format("argocd app manifests {}", own),
+                  settings != nullptr && has_patches(*settings), {}});
     };
     if (const auto* source = spec->find("source"); source != nullptr && source->is_mapping()) { add_source(*source); }
     if (const auto* sources = spec->find("sources"); sources != nullptr && sources->is_sequence()) {
@@ -124,12 +189,14 @@ void GitOpsPaths::add_bundle(const value::Node& root, const std::string& file) {
     const auto forced = root.get_string({"namespace"});
     GitOpsNamespace given{forced.empty() ? root.get_string({"defaultNamespace"}) : forced, !forced.empty(), file};
     if (has_variable(given.name)) { given = {}; }
-    all_.push_back({below_top(file.substr(0, file.size() - k_fleet_file.size())), given, true, true});
+    all_.push_back({below_top(file.substr(0, file.size() - k_fleet_file.size())), given, true, true, {}});
 }
 
-void GitOpsPaths::add_path(const std::string& path, const GitOpsNamespace& given, bool with_below) {
-    if (path.empty() || given.name.empty() || has_variable(path) || has_variable(given.name)) { return; }
-    all_.push_back({plain_path(path), given, with_below, false});
+void GitOpsPaths::add_path(const std::string& path, GitOpsNamespace given, bool with_below, GitOpsChange change) {
+    if (path.empty() || has_variable(path)) { return; }
+    if (has_variable(given.name)) { given = {}; }
+    if (given.name.empty() && !change.has_patches && !change.variables.are_used()) { return; }
+    all_.push_back({plain_path(path), std::move(given), with_below, false, std::move(change)});
 }
 
 std::string GitOpsPaths::below_top(const std::string& directory) const {
@@ -146,12 +213,15 @@ void GitOpsPaths::resolve(const std::vector<std::string>& files) {
             if (slash == 0 || !directories.insert(name.substr(0, slash)).second) { break; }
         }
     }
+    std::error_code ignored;  // "." has the name of the working directory
+    const auto absolute = std::filesystem::absolute(top_.empty() ? "." : named_, ignored);
+    const auto whole = ignored ? top_ : plain_path(absolute.native());
     std::erase_if(all_, [&](Applied& each) {
         if (each.is_bundle || directories.contains(each.path)) { return false; }
         // The longest part: what lies in deploy/deploy/ is not in deploy/.
         for (auto end = each.path.size(); end != std::string::npos && end > 0; end = each.path.rfind('/', end - 1)) {
             const auto part = each.path.substr(0, end);
-            if (top_ != part && !top_.ends_with("/" + part)) { continue; }
+            if (whole != part && !whole.ends_with("/" + part)) { continue; }
             auto rest = end == each.path.size() ? "" : each.path.substr(end + 1);
             if (!directories.contains(rest)) { continue; }
             each.path = std::move(rest);
@@ -161,24 +231,50 @@ void GitOpsPaths::resolve(const std::vector<std::string>& files) {
     });
 }
 
-GitOpsNamespace GitOpsPaths::namespace_of(const std::vector<std::string>& directories) const {
-    const Applied* found = nullptr;
-    bool is_certain = true;
+std::vector<const GitOpsPaths::Applied*>
+GitOpsPaths::applied_to(const std::vector<std::string>& directories, bool (*is_meant)(const Applied&)) const {
+    std::vector<const Applied*> found;
     for (const auto& each : all_) {
-        for (const auto& directory : directories) {
+        if (!is_meant(each)) { continue; }
+        const bool leads_there = std::any_of(directories.begin(), directories.end(), [&](const std::string& directory) {
             const auto place = below_top(directory);
-            if (place == k_outside || (place != each.path && !(each.with_below && is_below(place, each.path)))) {
-                continue;
-            }
-            if (found == nullptr || each.path.size() > found->path.size()) {
-                found = &each;
-                is_certain = true;
-            } else if (each.path.size() == found->path.size() && each.given.name != found->given.name) {
-                is_certain = false;
-            }
-        }
+            return place != k_outside && (place == each.path || (each.with_below && is_below(place, each.path)));
+        });
+        if (!leads_there) { continue; }
+        if (!found.empty() && each.path.size() > found.front()->path.size()) { found.clear(); }
+        if (found.empty() || each.path.size() == found.front()->path.size()) { found.push_back(&each); }
     }
-    return found != nullptr && is_certain ? found->given : GitOpsNamespace{};
+    return found;
+}
+
+GitOpsNamespace GitOpsPaths::namespace_of(const std::vector<std::string>& directories) const {
+    const auto found =
+        applied_to(directories, [](const Applied& each) { return each.is_bundle || !each.given.name.empty(); });
+    const bool is_certain = std::all_of(found.begin(), found.end(), [&](const Applied* each) {
+        return each->given.name == found.front()->given.name;
+    });
+    return !found.empty() && is_certain ? found.front()->given : GitOpsNamespace{};
+}
+
+std::optional<GitOpsChange> GitOpsPaths::change_of(const std::vector<std::string>& directories) const {
+    std::optional<GitOpsChange> result;
+    for (const auto* each : applied_to(directories, [](const Applied& one) { return !one.is_bundle; })) {
+        if (!result) {
+            result = each->change;
+            continue;
+        }
+        auto& values = result->variables.values;
+        const auto& others = each->change.variables.values;
+        const bool has_others = result->variables.has_others || each->change.variables.has_others || values != others;
+        if (values.empty() && !result->has_patches) { result = each->change; }
+        std::erase_if(result->variables.values, [&](const auto& value) {
+            const auto found = others.find(value.first);
+            return found == others.end() || found->second != value.second;
+        });
+        result->variables.has_others = has_others;
+        result->has_patches = result->has_patches || each->change.has_patches;
+    }
+    return result && (result->has_patches || result->variables.are_used()) ? result : std::nullopt;
 }
 
 }  // namespace kmm::cluster

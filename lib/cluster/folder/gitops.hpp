@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which namespaces Argo CD, Flux and Fleet give to what a repository holds: their objects in the directory say it.
+// What Argo CD, Flux and Fleet do with objects of a repository, namespaces first: their own objects in it say it.
 #pragma once
 
+#include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "cluster/folder/flux_variables.hpp"
 #include "value/node.hpp"
 
 namespace kmm::cluster {
@@ -17,6 +20,25 @@ struct GitOpsNamespace {
     bool is_forced = false;  ///< objects that say another get it, too
     std::string file;        ///< that says it
 };
+
+/// An object of Argo CD or Flux that changes the objects of its path in more than their namespace.
+struct GitOpsChange {
+    std::string file;         ///< that the object is in
+    std::string subject;      ///< such as "Kustomization drivers of Flux"
+    std::string command;      ///< that prints the changed objects
+    bool has_patches = false;  ///< or images, prefixes and the like: changes that are not followed
+    FluxVariables variables;
+};
+
+/// That the patches and the like of a change were not followed: a note "kustomize-not-built".
+[[nodiscard]] Diagnostic not_followed(const GitOpsChange& change);
+
+/// What is wrong with variables of an object of KMM or a ConfigMap with a Dockerfile for which replace_variables has
+/// found nothing: a warning "unknown-template-variable", or, if the cluster may have them, a note
+/// "kustomize-not-built" that the object was not read.
+[[nodiscard]] Diagnostics unset_variables(const value::Document& document,
+                                          const std::map<std::string, value::Mark>& unknown,
+                                          const GitOpsChange& change);
 
 /// The paths that Applications and ApplicationSets of Argo CD, Kustomizations of Flux and a fleet.yaml apply, with the
 /// namespace of objects that say none (destination.namespace, defaultNamespace) or of all (targetNamespace, namespace
@@ -32,6 +54,9 @@ public:
     /// several with different namespaces. Paths begin at the root of a repository: that is `top`, or, where `top` holds
     /// no such directory and ends as the path begins, a directory above it. O(paths).
     [[nodiscard]] GitOpsNamespace namespace_of(const std::vector<std::string>& directories) const;
+    /// What changes objects in one of `directories`: that of the longest path, as above; nullopt for nothing. Of
+    /// several the variables on which they agree have a value. O(paths).
+    [[nodiscard]] std::optional<GitOpsChange> change_of(const std::vector<std::string>& directories) const;
 
 private:
     struct Applied {
@@ -39,16 +64,20 @@ private:
         GitOpsNamespace given;
         bool with_below = false;  ///< directories below it, too
         bool is_bundle = false;   ///< `path` is below `top` already: it has a fleet.yaml
+        GitOpsChange change = {};
     };
 
     void add(const value::Node& root, const std::string& file);
     void add_bundle(const value::Node& root, const std::string& file);
-    void add_path(const std::string& path, const GitOpsNamespace& given, bool with_below);
+    void add_path(const std::string& path, GitOpsNamespace given, bool with_below, GitOpsChange change);
+    /// Those with the longest path that leads to one of `directories`.
+    [[nodiscard]] std::vector<const Applied*> applied_to(const std::vector<std::string>& directories,
+                                                         bool (*is_meant)(const Applied&)) const;
     /// Makes all paths relative to `top`; what does not lead into it goes.
     void resolve(const std::vector<std::string>& files);
     [[nodiscard]] std::string below_top(const std::string& directory) const;
 
-    std::string top_;
+    std::string top_, named_;  ///< the second as the user wrote it
     std::vector<Applied> all_;
     std::set<std::string> argo_repositories_, flux_repositories_;
 };

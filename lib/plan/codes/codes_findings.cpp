@@ -38,9 +38,9 @@ constexpr std::array k_finding_texts{
     CodeText{"json-syntax", "finding", "the text is no JSON", "The reader is strict: no comments, no trailing commas.",
              "correct it at that place"},
     CodeText{"kustomize-not-built", "finding", "a kustomization changes objects of KMM that were read",
-             "Files below a directory are read as they stand: patches of kustomize are left out, its namespace counts. "
-             "validate says so as a note, verbs that plan as a warning.",
-             "give the verb what kubectl kustomize DIR prints"},
+             "Files below a directory are read as they stand: patches of kustomize, Flux and Argo CD are left out, "
+             "their namespace and values of variables count. validate says so as a note, verbs that plan as a warning.",
+             "give the verb what the command in the hint prints"},
     CodeText{"missing-field", "finding", "a required field is missing",
              "The CRD, or Kubernetes' own schema, requires it: the API server refuses the object. Of Pods, Secrets and "
              "others that KMM does not define a missing namespace is a note: they are left out.",

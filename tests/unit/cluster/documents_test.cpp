@@ -377,6 +377,24 @@ TEST_SUITE("cluster::unit") {
         CHECK(diagnostics[1].code == "symlink-loop");
     }
 
+    TEST_CASE("deep directories are no loop") {
+        sys::TempDir top("kmm-deep");
+        std::string path = top.path();
+        for (int depth = 0; depth < 100; ++depth) { path += "/d"; }
+        sys::make_directories(path, 0755);
+        std::ofstream(path + "/node.yaml") << "apiVersion: v1\nkind: Node\nmetadata: {name: node-a}\n";
+        api::Objects objects;
+        Diagnostics diagnostics;
+        static_cast<void>(cluster::read_documents({top.path()}, objects, diagnostics));
+        CHECK(diagnostics.empty());
+        CHECK(objects.nodes.size() == 1);
+        for (int depth = 100; depth < 260; ++depth) { path += "/d"; }
+        sys::make_directories(path, 0755);
+        static_cast<void>(cluster::read_documents({top.path()}, objects, diagnostics));
+        REQUIRE(diagnostics.size() == 1);
+        CHECK(diagnostics[0].code == "document-limit");
+    }
+
     TEST_CASE("faults of all files come at once") {
         const sys::TempDir top("kmm-documents");
         write(top.path() + "/bad.yaml", "a: [");

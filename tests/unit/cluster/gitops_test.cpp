@@ -150,6 +150,103 @@ TEST_SUITE("cluster::unit") {
         CHECK_FALSE(repository.is_told("kustomize-not-built"));
     }
 
+    TEST_CASE("the working directory has its own name") {
+        Repository repository;
+        repository.put_module("deploy/apps", "a");
+        repository.put("deploy/flux.yaml",
+                       "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: a}\nspec: "
+                       "{path: ./deploy/apps, targetNamespace: drivers}\n");
+        const auto before = std::filesystem::current_path();
+        std::filesystem::current_path(repository.dir + "/deploy");
+        for (const std::string name : {".", "./", "../deploy", "../../repo/deploy/."}) {
+            CAPTURE(name);
+            api::Objects objects;
+            Diagnostics diagnostics;
+            static_cast<void>(cluster::read_documents({name}, objects, diagnostics));
+            REQUIRE(objects.modules.size() == 1);
+            CHECK(objects.modules[0].meta.namespace_ == "drivers");
+        }
+        std::filesystem::current_path(before);
+    }
+
+    TEST_CASE("variables of Flux are replaced as its postBuild says") {
+        Repository repository;
+        const auto put = [&](const std::string& name, const std::string& post_build) {
+            repository.put("clusters/" + name + ".yaml",
+                           "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: " + name +
+                               "}\nspec:\n  path: apps\n  targetNamespace: drivers\n" + post_build);
+        };
+        const auto put_image = [&](const std::string& image, const std::string& metadata = "") {
+            repository.put("apps/m.yaml",
+                           "apiVersion: kmm.sigs.x-k8s.io/v1beta1\nkind: Module\nmetadata:\n  name: ${name:-a}\n" +
+                               metadata + "spec:\n  selector: {}\n  imageRebuildTriggerGeneration: ${generation:=5}\n"
+                               "  moduleLoader:\n    container:\n      modprobe: {moduleName: m}\n"
+                               "      kernelMappings:\n      - {literal: '1', containerImage: \"" + image + "\"}\n");
+        };
+        const auto image = [&](const std::string& name) -> std::string {
+            static_cast<void>(repository.namespace_read(name));
+            if (repository.objects.modules.size() != 1) { return "?"; }
+            const auto& read = repository.objects.modules.front();
+            return read.meta.name == name ? read.module_loader->container.kernel_mappings.at(0).container_image : "";
+        };
+        put("one", "  postBuild: {substitute: {registry: r.example, tag: '7'}}\n");
+        put_image("${registry}/m:${tag}-$${KERNEL_VERSION}-$KERNEL_X-$$X");
+        CHECK(image("a") == "r.example/m:7-${KERNEL_VERSION}-$KERNEL_X-$X");
+        CHECK(repository.objects.modules.front().misread.empty());
+        CHECK_FALSE(repository.is_told("wrong-type"));
+        CHECK_FALSE(repository.is_told("unknown-template-variable"));
+        CHECK_FALSE(repository.is_told("kustomize-not-built"));
+        put_image("${registry}/m:${KERNEL_VERSION}");
+        CHECK(image("a") == "r.example/m:");
+        CHECK(repository.is_told("unknown-template-variable"));
+        put_image("r/m:${KERNEL_VERSION}", "  annotations: {kustomize.toolkit.fluxcd.io/substitute: disabled}\n");
+        CHECK(image("${name:-a}") == "r/m:${KERNEL_VERSION}");
+        CHECK_FALSE(repository.is_told("unknown-template-variable"));
+        // The cluster has more values.
+        put("one", "  postBuild: {substitute: {registry: r.example}, substituteFrom: [{kind: Secret, name: s}]}\n");
+        put_image("${registry}/m:${tag}");
+        CHECK(image("a") == "?");
+        CHECK(repository.is_told("kustomize-not-built"));
+        put_image("${registry}/m:1");
+        CHECK(image("a") == "r.example/m:1");
+        // Another one applies the same files.
+        put("one", "  postBuild: {substitute: {registry: r.example, tag: '7'}}\n");
+        put("two", "  postBuild: {substitute: {registry: r.example, tag: '8'}}\n");
+        CHECK(image("a") == "r.example/m:1");
+        put_image("${registry}/m:${tag}");
+        CHECK(image("a") == "?");
+        CHECK(repository.is_told("kustomize-not-built"));
+        // Without a value to replace Flux leaves all as it is.
+        put("one", "");
+        put("two", "");
+        put_image("r/m:${KERNEL_VERSION}");
+        CHECK(image("${name:-a}") == "r/m:${KERNEL_VERSION}");
+        CHECK_FALSE(repository.is_told("kustomize-not-built"));
+    }
+
+    TEST_CASE("patches of Flux and Argo CD are said not to be followed") {
+        Repository repository;
+        repository.put_module("apps", "a");
+        const auto is_told = [&] { return repository.is_told("kustomize-not-built"); };
+        SUBCASE("Flux") {
+            repository.put_flux("./apps", "drivers\n  patches: [{patch: x}]");
+            CHECK(repository.namespace_read("a") == "drivers");
+            CHECK(is_told());
+            repository.put("clusters/drivers\n  patches: [{patch: x}].yaml", "");
+            repository.put_flux("./apps", "drivers\n  patches: []");
+            CHECK(repository.namespace_read("a") == "drivers");
+            CHECK_FALSE(is_told());
+        }
+        SUBCASE("Argo CD") {
+            repository.put("argo.yaml",
+                           "apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: a}\nspec:\n"
+                           "  source: {path: apps, repoURL: x, kustomize: {namePrefix: x-}}\n"
+                           "  destination: {namespace: drivers}\n");
+            CHECK(repository.namespace_read("a") == "drivers");
+            CHECK(is_told());
+        }
+    }
+
     TEST_CASE("files that are ignored give no namespace") {
         Repository repository;
         repository.put_module("apps", "a");

@@ -226,7 +226,7 @@ std::vector<EditCase> flow_cases() {
          {put({"m", "a", "b", "c"}, 2), put({"m", "d"}, 1)},
          "m: {a: {b: {c: 2}}, d: 1}\n"},
         {"flow by block", "m: {a: [1]} # c\nz: 1\n", {put({"m"}, Node::sequence({1}))}, "m: # c\n- 1\nz: 1\n"},
-        {"root flow", "--- {a: 1}\n", {put({"a"}, 2)}, "--- {a: 2}\n"},
+        {"root flow", "---\n{a: 1}\n", {put({"a"}, 2)}, "---\n{a: 2}\n"},
         {"json, one line",
          "{\"a\":1,\"b\":{\"c\":[1,2]}}",
          {put({"b", "d"}, "x"), put({"a"}, 2)},

@@ -76,13 +76,57 @@ TEST_SUITE("value::reader") {
             {"bom crlf", "\xEF\xBB\xBF" "a: 1\r\nb:\r\n- x\r\n", "{\"a\":1,\"b\":[\"x\"]}\n"},
             {"alias", "a: &x {k: 1}\nb: *x\n", "{\"a\":{\"k\":1},\"b\":{\"k\":1}}\n"},
             {"bool key", "on: 1\n1: 2\n", "{\"true\":1,\"1\":2}\n"},
-            {"after end", "a: 1\n...\nb: 2\n", "{\"a\":1}\n{\"b\":2}\n"},
+            {"after end", "a: 1\n...\n---\nb: 2\n", "{\"a\":1}\n{\"b\":2}\n"},
+            {"comment behind", "--- # c\na: 1\n---\t# c\r\nb: 2\n---", "{\"a\":1}\n{\"b\":2}\n"},
             {"null members", "a:\nb: ~\nc: null\nd: ''\n", "{\"a\":null,\"b\":null,\"c\":null,\"d\":\"\"}\n"},
         };
         for (const auto& c : cases) {
             CAPTURE(c.name);
             CHECK(outcome(read_yaml, c.text) == c.expected);
         }
+    }
+
+    TEST_CASE("all readers split a text at the lines where kubectl does") {
+        for (const std::string text : {"--- {a: 1}\n", "--- a\n", "a: 1\n...\nb: 2\n", "---a: 1\n", "a: \"x\n---y\"\n",
+                                       "a: 1\n--- 'b'\n", "- a\n---# c\n- b\n", "a\n---b\n"}) {
+            CAPTURE(text);
+            CHECK(outcome(read_any, text).find("!yaml-syntax") != std::string::npos);
+        }
+        CHECK(outcome(read_any, "a: |\n  ---x\n") == "{\"a\":\"---x\\n\"}\n");
+        CHECK(outcome(read_any, "a: ---x\nb: -----\n").find("!") == std::string::npos);
+    }
+
+    TEST_CASE("a character that looks like a blank is named") {
+        const auto hint = [](std::string_view text) {
+            Diagnostics faults;
+            static_cast<void>(read_any(text, "f", faults));
+            return faults.empty() ? "" : faults[0].hint;
+        };
+        CHECK(hint("a:\xc2\xa0\n  b: 1\n").starts_with("replace a no-break space (U+00A0) in line 1"));
+        CHECK(hint("a:\n\xe3\x80\x80 b: 1\n c: 2\n").starts_with("replace an ideographic space"));
+        CHECK(hint("a:\n\tb: 1\n").starts_with("indent with blanks"));
+        CHECK(hint("a: x\xc2\xa0y\n") == "");
+    }
+
+    TEST_CASE("the encoding of a text that is not UTF-8 is named") {
+        const auto hint = [](std::string_view bytes) {
+            Diagnostics faults;
+            static_cast<void>(read_any(bytes, "f", faults));
+            REQUIRE(faults.size() == 1);
+            return faults[0].hint.substr(0, 12);
+        };
+        CHECK(hint(std::string_view("\xFF\xFE" "a\0:\0 \0b\0", 10)) == "it is UTF-16");
+        CHECK(hint(std::string_view("a\0:\0 \0b\0", 8)) == "it is UTF-16");
+        CHECK(hint(std::string_view("\xFF\xFE\0\0a\0\0\0:\0\0\0", 12)) == "it is UTF-32");
+        CHECK(hint(std::string_view("\0\0\xFE\xFF\0\0\0a\0\0\0:", 12)) == "it is UTF-32");
+        CHECK(hint(std::string_view("a\0\0\0:\0\0\0", 8)) == "it is UTF-32");
+        CHECK(hint(std::string_view("\0\0\0a\0\0\0:", 8)) == "it is UTF-32");
+        CHECK(hint(std::string_view("PK\3\4\24\0\0\0\x8\0", 10)) == "it is a zip ");
+        CHECK(hint("\xfd" "7zXZ") == "it is compre");
+        CHECK(hint("\x28\xb5\x2f\xfd") == "it is compre");
+        CHECK(hint("BZh91AY&SY\xfa") == "it is compre");
+        CHECK(hint("a" + std::string(256, '\0') + "ustar") == "it is a tar ");
+        CHECK(hint("BZ\xfa") == "save the fil");
     }
 
     TEST_CASE("a byte order mark inside is said to be one") {
@@ -170,6 +214,17 @@ TEST_SUITE("value::reader") {
             {"explicit key", "? a\n", "{\"a\":null}\n"},
             {"no value", "a: &x\nb : !!null\n'c':", "{\"a\":null,\"b\":null,\"c\":null}\n"},
             {"flow without colon", "{a, b: }", "{\"a\":null,\"b\":null}\n"},
+            {"only an end", "a: 1\n...\n# c\nb: 2\n", "{\"a\":1}\n!yaml-syntax 4:1\n"},
+            {"key behind", "a: 1\n---b: 2\nc: 3\n", "{\"a\":1}\n!yaml-syntax 2:4\n"},
+            {"key behind at once", "---b: 2\n", "!yaml-syntax 1:4\n"},
+            {"value behind", "a: 1\n--- {b: 2}\n", "{\"a\":1}\n!yaml-syntax 2:5\n"},
+            {"tag behind", "--- !!map\nb: 2\n", "!yaml-syntax 1:5\n"},
+            {"list behind", "--- [b]\n", "!yaml-syntax 1:5\n"},
+            {"null behind", "a: 1\n--- null\n", "{\"a\":1}\n!yaml-syntax 2:5\n"},
+            {"four dashes", "a: 1\n----\nb: 2\n", "{\"a\":1}\n!yaml-syntax 2:4\n"},
+            {"comment without a blank", "a: 1\n---# c\nb: 2\n", "{\"a\":1}\n!yaml-syntax 2:4\n"},
+            {"in a quoted text", "a: \"x\n---y\"\n", "{\"a\":\"x \"}\n!yaml-syntax 2:4\n"},
+            {"in a plain text", "a\n---y\n", "\"a\"\n!yaml-syntax 2:4\n"},
             {"no progress", "a: 1\n...\n, b\n", "{\"a\":1}\n!yaml-syntax 3:1\n"},
             {"no progress at once", "] b\n", "!yaml-syntax 1:1\n"},
             {"illegal", "a: b: c\n", "!yaml-syntax 1:5\n"},

@@ -149,7 +149,8 @@ void require_objects(Source& source) {
         return;
     }
     for (auto& diagnostic : source.diagnostics) {
-        const bool is_left_out = diagnostic.code == "unknown-kind" || diagnostic.code == "missing-field";
+        const bool is_left_out = diagnostic.code == "unknown-kind" || diagnostic.code == "missing-field" ||
+                                 diagnostic.code == "kustomize-not-built";
         if (is_left_out && diagnostic.severity == Severity::note) {
             diagnostic.severity = Severity::warning;
         }  // it tells what was there
