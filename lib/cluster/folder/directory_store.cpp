@@ -165,8 +165,7 @@ bool is_uuid(std::string_view text) noexcept {
 
 std::vector<std::string> object_files(const std::string& directory, Diagnostics& diagnostics, PackedFiles packed) {
     Walk walk(diagnostics, packed);
-    const auto end = directory.find_last_not_of('/');
-    walk.enter(end == std::string::npos ? directory : directory.substr(0, end + 1));
+    walk.enter(directory.substr(0, std::max<std::size_t>(directory.find_last_not_of('/') + 1, 1)));
     auto files = walk.files();
     std::sort(files.begin(), files.end());
     return files;
