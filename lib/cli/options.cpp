@@ -4,6 +4,8 @@
 
 #include "cli/app.hpp"
 
+#include "base/text.hpp"
+
 namespace kmm::cli {
 
 Option option(std::string name, std::string value_name, std::string help) {
