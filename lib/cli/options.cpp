@@ -2,9 +2,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "cli/app.hpp"
-
 #include "base/text.hpp"
+#include "cli/app.hpp"
 
 namespace kmm::cli {
 
