@@ -83,6 +83,10 @@ def right_of(record):
     name = rest[1] if len(rest) > 1 else ""
     verb = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}.get(record.method)
     verb = verb or ("get" if name else "watch" if "watch" in query else "list")
+    # A list of one object, by its name, takes the right to that one.
+    selected = query.get("fieldSelector", [""])[0]
+    if verb == "list" and selected.startswith("metadata.name="):
+        name = selected.removeprefix("metadata.name=")
     rights = [(verb, group, "/".join([rest[0], *rest[2:]]), namespace, name)]
     if record.method == "PATCH" and record.status == 201:
         rights.append(("create", group, rest[0], namespace, ""))

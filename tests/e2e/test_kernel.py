@@ -286,6 +286,18 @@ class Troubles(KernelCase):
         self.assertIn("there is no Node node-b and no answer from it: it stays as it is", done.stdout)
         self.assertEqual(self.fleet.kernel("node-a"), KERNEL)
 
+    def test_a_node_that_left_the_cluster_is_not_waited_for(self):
+        self.assertEqual(self.fleet.begin_update("--canary", "1").returncode, 11)
+        (self.fleet.cluster / "nodes/node-b.yaml").unlink()
+        (self.fleet.nodes / "node-b/down").write_text("ever\n")
+        before = len(self.fleet.calls())
+        done = self.fleet.run("resume")
+        self.assertEqual(done.returncode, 12, done.stdout)
+        self.assertIn("there is no Node node-b", self.fleet.run("show").stdout)
+        asked = [call for call in self.fleet.calls()[before:] if call[:2] == ["begin", "node-b"]]
+        self.assertLessEqual(len(asked), 3, asked)
+        self.require_updated(self.fleet, "node-c")
+
     def test_a_host_without_its_node_is_brought_back(self):
         self.assertEqual(self.fleet.begin_update("--canary", "2").returncode, 11)
         (self.fleet.cluster / "nodes/node-b.yaml").unlink()

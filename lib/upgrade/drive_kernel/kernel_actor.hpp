@@ -70,6 +70,8 @@ private:
 
     /// Whether the Node was deleted; false where that cannot be found out.
     [[nodiscard]] bool has_no_node(const std::string& name);
+    /// Of a node that does not answer. Errors: not_found "node-gone" if its Node was deleted.
+    void require_present(const std::string& name);
     /// Whether there is neither a Node nor an answer from a node that is to go back.
     [[nodiscard]] bool is_gone(const std::string& name);
     /// Whether the way back of the node reboots it, so that its Pods leave first: in a run that drains.

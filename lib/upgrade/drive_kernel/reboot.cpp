@@ -31,10 +31,11 @@ SystemSight read_system(const std::string& node, const value::Node& document) {
 }
 
 SystemAgent::SystemAgent(cluster::NodeRunner& runner, sys::Clock& clock, std::function<bool()> interrupted,
-                         WorkerSteps::Teller tell)
+                         WorkerSteps::Teller tell, WorkerSteps::Unanswered unanswered)
     : clock_(clock),
       tell_(tell),
-      steps_(runner, clock, std::move(interrupted), std::move(tell), {"node", "NodeSystem", "NodeSystemStep"}) {}
+      steps_(runner, clock, std::move(interrupted), std::move(tell), {"node", "NodeSystem", "NodeSystemStep"},
+             std::move(unanswered)) {}
 
 SystemSight SystemAgent::facts(const std::string& node, const Deadline& deadline) {
     return read_system(node, steps_.facts(node, deadline));

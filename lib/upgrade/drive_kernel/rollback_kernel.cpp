@@ -22,6 +22,16 @@ bool KernelActor::has_no_node(const std::string& name) {
     return !has_errors(snapshot.diagnostics) && plan::find_named(snapshot.objects.nodes, name) == nullptr;
 }
 
+void KernelActor::require_present(const std::string& name) {
+    try {
+        if (!has_no_node(name)) return;
+    } catch (const Error&) {
+        return;  // the API server may be the one of this very node
+    }
+    throw Error(Exit::not_found, "node-gone", fmt::format("there is no Node {}, and it does not answer", name))
+        .hint(fmt::format("kmm-upgrade skip {} --reason TEXT leaves it out", name));
+}
+
 bool KernelActor::is_gone(const std::string& name) {
     constexpr std::chrono::milliseconds k_patience{15'000};
     return has_no_node(name) && !agent_.glance(name, k_patience) && !interrupted_();
