@@ -14,6 +14,7 @@
 #include "sys/fd.hpp"
 #include "sys/directory.hpp"
 #include "sys/file_ops.hpp"
+#include "sys/missing_file.hpp"
 #include "sys/trust.hpp"
 
 namespace kmm::cli {
@@ -90,6 +91,7 @@ void write_report(Context& context, const std::string& file, const std::string& 
         sys::require_own_link(target.native());
         target = target.parent_path() / std::filesystem::read_symlink(target, error);
     }
+    sys::require_directory_of(target.native());
     if (!sys::trust_fault(sys::parent_of(target.native())))
         return sys::write_file_atomically(ops, target.native(), text, k_report_mode);
     // Somebody else may redirect the way there while this is written: the directory is opened once.

@@ -19,6 +19,7 @@
 #include "sys/durable_names.hpp"
 #include "sys/fd.hpp"
 #include "sys/input_deadline.hpp"
+#include "sys/missing_file.hpp"
 #include "sys/signals.hpp"
 
 namespace kmm::sys {
@@ -308,7 +309,7 @@ std::string read_file(const std::string& path, std::size_t bytes_max, std::chron
     const Fd fd(open_to_read(path));
     if (!fd) {
         const int saved = errno;
-        throw from_errno(saved, "cannot open " + path);
+        throw open_error(saved, path);
     }
     return read_fd(fd.get(), path, bytes_max, patience);
 }

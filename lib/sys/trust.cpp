@@ -17,6 +17,7 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "sys/directory.hpp"
+#include "sys/missing_file.hpp"
 
 namespace kmm::sys {
 namespace {
@@ -169,7 +170,7 @@ std::string read_trusted_file(const std::string& path, std::string_view what, st
     struct stat facts {};
     if (!fd || ::fstat(fd.get(), &facts) != 0) {
         const int saved = errno;
-        throw from_errno(saved, "cannot open " + path);
+        throw open_error(saved, path);
     }
     // What was opened may be another file than what was judged.
     if (S_ISREG(facts.st_mode)) {

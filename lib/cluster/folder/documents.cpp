@@ -26,6 +26,7 @@
 #include "cluster/folder/gitops.hpp"
 #include "cluster/folder/kustomize.hpp"
 #include "cluster/folder/text_source.hpp"
+#include "sys/missing_file.hpp"
 #include "sys/two_threads.hpp"
 #include "value/object_stream.hpp"
 #include "value/reader.hpp"
@@ -57,6 +58,8 @@ void report_unreadable(Diagnostics& diagnostics, const std::string& file, const 
             fmt::format("no address is fetched: curl -sSfL {} | kmm-plan validate -f -", base::escape(file));
     } else if (file.find(',') != std::string::npos) {
         diagnostics.back().hint = "give -f once for each file";
+    } else {
+        diagnostics.back().hint = sys::missing_file_hint(file);
     }
 }
 

@@ -17,6 +17,7 @@
 #include "base/gzip.hpp"
 #include "base/last_errno.hpp"
 #include "base/text.hpp"
+#include "sys/missing_file.hpp"
 
 namespace kmm::cluster {
 
@@ -24,7 +25,7 @@ TextSource::TextSource(const std::string& name) : name_(name), fd_(STDIN_FILENO)
     if (name_ != "-") {
         opened_.reset(::open(name_.c_str(), O_RDONLY | O_CLOEXEC));
         const int saved = errno;
-        if (!opened_) { throw from_errno(saved, "cannot open " + name_); }
+        if (!opened_) { throw sys::open_error(saved, name_); }
         fd_ = opened_.get();
     }
     struct stat info {};

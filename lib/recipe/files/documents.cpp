@@ -90,8 +90,10 @@ void read_document_file(const std::string& name, std::vector<value::Document>& a
         for (auto& document : value::read_any(text, name, faults)) { add_document(std::move(document), all); }
         cluster::hint_at_template(text, std::span(faults).subspan(before));
     } catch (const Error& error) {
-        add_fault(faults, error.exit() == Exit::not_found ? "file-not-found" : "unreadable-file", error.message(),
-                  Position{name, 0, 0}, "", error.exit());
+        const auto cause = error.errno_cause();
+        add_fault(faults, error.exit() == Exit::not_found ? "file-not-found" : "unreadable-file",
+                  cause ? from_errno(*cause, "cannot read").message() : error.message(), Position{name, 0, 0},
+                  error.hint(), error.exit());
     }
 }
 

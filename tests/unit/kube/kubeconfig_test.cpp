@@ -201,7 +201,7 @@ TEST_CASE("kubeconfig: faults, each with its place and what was expected") {
         {config("server: [7]"), "bad-kubeconfig", ":6:21", "server: expected a string, found list"},
         {config(broken_ca), "bad-kubeconfig", ":6:62",
          "certificate-authority-data: expected base64, found other characters"},
-        {config(k_server + ", certificate-authority: absent"), "io", ":6:64", "cannot open "},
+        {config(k_server + ", certificate-authority: absent"), "file-not-found", ":6:64", "cannot open "},
         {config(k_server + ", insecure-skip-tls-verify: true, certificate-authority-data: LS0tLS1CRUdJTg=="),
          "bad-kubeconfig", ":6:67", "insecure-skip-tls-verify: expected no certificate-authority beside it, found one"},
         {config(k_server + ", proxy-url: 'ftp://x'"), "bad-kubeconfig", ":6:52",

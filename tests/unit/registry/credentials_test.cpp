@@ -72,7 +72,7 @@ TEST_CASE("a refusal names the program that was not asked") {
               .find("were refused; the helper ecr-login") != std::string::npos);
 }
 
-TEST_CASE("M63 a file that is no JSON is told with the place where it ends to be any, and without what stands there") {
+TEST_CASE("M63 a file that is not JSON is reported with the place of the fault, and without what stands there") {
     try {
         static_cast<void>(registry::parse_credentials("{\"auths\":\n  {\"a.io\": canary}}", "config.json"));
         FAIL("no error");

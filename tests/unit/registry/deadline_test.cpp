@@ -112,7 +112,7 @@ TEST_CASE("M60 the try that the end of the time cuts off counts, and so does wha
     CHECK(outcome.detail("url") == "https://reg.test/v2/team/driver/manifests/v1");
 }
 
-TEST_CASE("M60 what failed before something went well is no reason of a pull whose time is up") {
+TEST_CASE("M60 a failure before a success does not explain a pull whose time is up") {
     TestClock clock;
     ScriptedClient http([&](const net::Request& request, int before) -> net::Response {
         if (before == 0) {
@@ -134,7 +134,7 @@ TEST_CASE("M60 what failed before something went well is no reason of a pull who
     CHECK(outcome.detail("last").empty());
 }
 
-TEST_CASE("M60 a wait that is asked for and does not fit is told with the failure") {
+TEST_CASE("M60 a wait that is asked for and does not fit is reported with the failure") {
     for (const int status : {429, 503}) {
         TestClock clock;
         ScriptedClient http([&](const net::Request&, int) { return reply(status, "retry-after", "120"); });

@@ -309,7 +309,7 @@ TEST_CASE("M47 what lets only some readers go on does not hide what follows") {
     for (const char* size : {"4x", "4.0", " 4", "-4", "+4", ""}) {
         CAPTURE(size);
         const Outcome outcome = pull_tar(TarBuilder().pax("size", size).file(good, "data").blocks() + two_names);
-        CHECK(outcome.message().find("a size that is no number") != std::string::npos);
+        CHECK(outcome.message().find("a size that is not a number") != std::string::npos);
     }
     TarHeader odd;
     odd.name = good;
@@ -468,7 +468,7 @@ TEST_CASE("M48 the end of the archive; a type that nobody knows") {
               .code() == "ok");
 }
 
-TEST_CASE("M49 archives that are no tar") {
+TEST_CASE("M49 archives that are not tar") {
     for (const std::string& bytes : {std::string("PK\x03\x04") + std::string(2000, 'x'),
                                      std::string("Rar!\x1a\x07") + std::string(2000, 'x'),
                                      std::string("7z\xbc\xaf\x27\x1c") + std::string(2000, 'x'),

@@ -208,7 +208,7 @@ TEST_CASE(
     CHECK_FALSE(passed.warned("has the manifest"));
 }
 
-TEST_CASE("M62 what a mirror sends as a tag's manifest and is none is refused, and the next one is asked") {
+TEST_CASE("M62 what a mirror sends as a tag's manifest and is not one is refused, and the next one is asked") {
     MirrorScene scene;
     scene.mirror.intercept = [](const FakeRequest&) {
         FakeReply reply;

@@ -336,7 +336,7 @@ TEST_CASE("M60 the registry asks for patience") {
     CHECK(deadline.exit() == Exit::timeout);
 }
 
-TEST_CASE("M60 what a proxy may have said itself is not told as the registry's word") {
+TEST_CASE("M60 what a proxy may have said itself is not reported as the registry's word") {
     const auto told = [](int status, const std::string& words) {
         FakeRegistry registry;
         registry.add_image("v1", {plain_layer(big_tar())});

@@ -46,7 +46,7 @@ TEST_SUITE("sys::trust") {
         CHECK_FALSE(sys::trust_fault(file));
         CHECK(sys::read_trusted_file(file, "file") == "text");
         CHECK_FALSE(sys::trust_fault(dir.path() + "/absent/f"));
-        CHECK(code_of([&] { (void)sys::read_trusted_file(dir.path() + "/absent", "file"); }) == "io");
+        CHECK(code_of([&] { (void)sys::read_trusted_file(dir.path() + "/absent", "file"); }) == "file-not-found");
         if (::geteuid() != 0) { return; }
         for (const mode_t mode : {mode_t{0666}, mode_t{0602}, mode_t{0622}}) {
             REQUIRE(::chmod(file.c_str(), mode) == 0);

@@ -26,6 +26,7 @@
 #include "preflight/images.hpp"
 #include "preflight/made_image.hpp"
 #include "sys/file_ops.hpp"
+#include "sys/missing_file.hpp"
 #include "value/reader.hpp"
 #include "value/writer.hpp"
 
@@ -381,6 +382,7 @@ Exit run_images(const cli::Args& args, cli::Context& context) {
     if (has_errors(findings)) return Exit::checks_failed;
     if (lock && !locked) {
         sys::LinuxFileOps files;
+        sys::require_directory_of(*lock);
         sys::write_file_atomically(files, *lock, value::to_yaml(images_node(images, "ImageLock")), 0644);
         if (context.verbosity >= 0)
             context.console.err(fmt::format("wrote {}: {} image{}\n", base::escape(*lock), images.size(),
