@@ -84,7 +84,7 @@ ModuleName parse_module_name(std::string_view text) {
         return name;
     }
     throw Error(Exit::usage, "bad-value",
-                "'" + base::escape(text) + "' is no name of a Module, expected NAMESPACE/NAME, or NAME alone")
+                "'" + base::escape(text) + "' is not the name of a Module, expected NAMESPACE/NAME, or NAME alone")
         .hint("with NAME alone, -n says the namespace where several have such a Module");
 }
 

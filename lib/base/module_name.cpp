@@ -14,7 +14,7 @@ bool is_module_name(std::string_view name) noexcept {
 }
 
 std::string_view module_name_problem(std::string_view name) noexcept {
-    if (!is_module_name(name)) return "is no module name";
+    if (!is_module_name(name)) return "is not a module name";
     const bool is_file = name.ends_with(".ko") || name.find(".ko.") != std::string_view::npos;
     return is_file ? "is the name of a file, not of a module" : "";
 }

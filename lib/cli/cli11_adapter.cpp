@@ -36,9 +36,12 @@ Error mismatch_error(const std::vector<Option>& options, const std::string& text
         if (text.find(option.name + " ") == std::string::npos && text.find("--" + option.name) == std::string::npos)
             continue;
         if (option.value_name.empty())
-            return Error(Exit::usage, "usage", fmt::format("option --{} takes no value", option.name));
+            return Error(Exit::usage, "usage", fmt::format("option --{} takes no value", option.name))
+                .hint(fmt::format("write --{} alone", option.name));
         const auto expected = option.choices.empty() ? option.value_name : "one of " + base::join(option.choices, ", ");
-        return Error(Exit::usage, "usage", fmt::format("option --{} needs a value: {}", option.name, expected));
+        return Error(Exit::usage, "usage", fmt::format("option --{} needs a value: {}", option.name, expected))
+            .hint(fmt::format("write --{} {}", option.name,
+                              option.choices.empty() ? option.value_name : option.choices.front()));
     }
     return Error(Exit::usage, "usage", text);
 }

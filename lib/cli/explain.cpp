@@ -109,7 +109,7 @@ Verb explain_verb(Verb verb, const std::vector<Code>& codes, const std::vector<C
         for (const auto& code : codes) near.push_back(code.code);
         const auto nearest = base::nearest(name, near);
         throw Error(Exit::not_found, "not-found",
-                    fmt::format("'{}' is no code of {}", base::escape(name), context.program.name))
+                    fmt::format("'{}' is not a code of {}", base::escape(name), context.program.name))
             .hint(nearest ? fmt::format("did you mean {}?", *nearest)
                           : fmt::format("{} explain lists all; {}", context.program.name, others));
     };

@@ -226,7 +226,8 @@ std::vector<std::string> flag_values(const Option& option, const std::string& te
     if (word == "1" || word == "true" || word == "yes" || word == "on") return {"true"};
     if (word == "0" || word == "false" || word == "no" || word == "off") return {};
     throw usage_error("bad-value", fmt::format("environment variable {}: expected true or false, found '{}'",
-                                               option.environment, text));
+                                               option.environment, text))
+        .hint(fmt::format("for example {}=true", option.environment));
 }
 
 void resolve_option(const Option& option, const RawArgs& raw, const std::vector<Settings>& configuration,
@@ -337,8 +338,9 @@ void check_value(const Option& option, const std::string& value, const std::stri
         std::find(option.choices.begin(), option.choices.end(), value) == option.choices.end()) {
         auto error = usage_error("bad-value", fmt::format("{}: expected one of {}, found '{}'", origin,
                                                           base::join(option.choices, ", "), value));
-        if (const auto near = base::nearest(value, option.choices))
-            error.hint(fmt::format("did you mean '{}'?", *near));
+        const auto near = base::nearest(value, option.choices);
+        error.hint(near ? fmt::format("did you mean '{}'?", *near)
+                        : fmt::format("write one of them, for example '{}'", option.choices.front()));
         throw std::move(error);
     }
     if (option.value_name == "DURATION" && !base::parse_duration(value)) {

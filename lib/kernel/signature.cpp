@@ -211,7 +211,7 @@ SignatureCheck check_signature(std::string_view bytes, const std::vector<Certifi
     const unsigned char* at = octets(parts.message);
     const CmsPtr message(d2i_CMS_ContentInfo(nullptr, &at, static_cast<long>(parts.message.size())));
     STACK_OF(CMS_SignerInfo)* signers = message ? CMS_get0_SignerInfos(message.get()) : nullptr;
-    if (signers == nullptr) return bad_signature("it is no PKCS#7 message");
+    if (signers == nullptr) return bad_signature("it is not a PKCS#7 message");
     if (trusted.empty()) return {Trust::unchecked, "", ""};
     std::vector<X509Ptr> known;
     for (const auto& certificate : trusted) known.push_back(decode_certificate(certificate.der));

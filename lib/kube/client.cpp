@@ -448,7 +448,7 @@ value::Node Client::parse(const Reply& reply, const Action& action) {
     auto documents = value::read_json(reply.body, "answer", faults);
     if (documents.size() != 1 || has_errors(faults) || !documents.front().root.is_mapping()) {
         throw bad_answer(action, faults.empty() ? "expected a JSON object, found something else"
-                                                : "the answer is no JSON: " + faults.front().message);
+                                                : "the answer is not JSON: " + faults.front().message);
     }
     return std::move(documents.front().root);
 }

@@ -59,7 +59,7 @@ void parse_page(const std::string& body, const std::string& name, const Action& 
     const auto doubt = value::stream_json(more, name, sink);
     if (doubt || !sink.is_list) {
         throw Error(Exit::unavailable, "bad-answer",
-                    doubt ? fmt::format("{}: the answer is no list in JSON: {}", to_string(action), doubt->message)
+                    doubt ? fmt::format("{}: the answer is not a list in JSON: {}", to_string(action), doubt->message)
                           : fmt::format("{}: expected a list, found something else", to_string(action)))
             .retryable();
     }

@@ -47,7 +47,9 @@ std::string markdown_row(const Diagnostic& finding) {
 std::string to_markdown(const Report& report, std::size_t bytes_max) {
     constexpr std::size_t k_last_line_max = 64;
     std::string text = fmt::format("## {} {}: {}\n\n", report.tool, report.check, summary(report.findings));
-    if (report.findings.empty()) { return text + fmt::format("{} files\n", report.files.size()); }
+    if (report.findings.empty()) {
+        return text + fmt::format("{} file{}\n", report.files.size(), report.files.size() == 1 ? "" : "s");
+    }
     text += "| severity | place | finding | code |\n| --- | --- | --- | --- |\n";
     for (std::size_t i = 0; i < report.findings.size(); ++i) {
         const std::string row = markdown_row(report.findings[i]);

@@ -99,7 +99,7 @@ std::string Node::get_string(std::initializer_list<std::string_view> keys) const
 
 Node& Node::set(std::string key, Node value) {
     if (kind_ == Kind::null) kind_ = Kind::mapping;
-    if (kind_ != Kind::mapping) throw bug("set on a value that is no mapping");
+    if (kind_ != Kind::mapping) throw bug("set on a value that is not a mapping");
     if (Node* old = find(key); old != nullptr) {
         *old = std::move(value);
         return *old;
@@ -117,7 +117,7 @@ bool Node::erase(std::string_view key) {
 
 void Node::push_back(Node item) {
     if (kind_ == Kind::null) kind_ = Kind::sequence;
-    if (kind_ != Kind::sequence) throw bug("push_back on a value that is no list");
+    if (kind_ != Kind::sequence) throw bug("push_back on a value that is not a list");
     items_.push_back(std::move(item));
 }
 

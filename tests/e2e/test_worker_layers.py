@@ -25,7 +25,7 @@ COUNT = int(os.environ.get("KMM_RANDOM_IMAGES", "250"))
 
 
 class Layer:
-    """Entries that a sound tar of one layer may have: each path once, nothing below what is no directory."""
+    """Entries that a sound tar of one layer may have: each path once, nothing below what is not a directory."""
 
     def __init__(self):
         self.entries = {}  # path -> (kind, text of a file or target)

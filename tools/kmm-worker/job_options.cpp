@@ -51,13 +51,16 @@ void apply_limit(const std::string& text, registry::Limits& limits) {
         Error error(
             Exit::usage, "bad-value",
             fmt::format("--limit {}: expected NAME=VALUE with one of {}", base::escape(text), base::join(names, ", ")));
-        if (const auto near = base::nearest(name, names)) error.hint(fmt::format("did you mean {}?", *near));
+        const auto near = base::nearest(name, names);
+        error.hint(near ? fmt::format("did you mean {}?", *near)
+                        : fmt::format("for example --limit {}=100000", names.front()));
         throw error;
     }
     const auto value = base::parse_number<std::uint64_t>(std::string_view(text).substr(equals + 1));
     if (!value || *value == 0) {
         throw Error(Exit::usage, "bad-value",
-                    fmt::format("--limit {}: expected a positive number", base::escape(text)));
+                    fmt::format("--limit {}: expected a positive number", base::escape(text)))
+            .hint(fmt::format("write digits alone, for example --limit {}=100000", row->name));
     }
     limits.*row->field = *value;
 }
@@ -158,8 +161,8 @@ registry::PullRequest pull_request(const cli::Args& args, const std::string& ref
         const auto parts = base::split(*platform, '/');
         if (parts.size() < 2 || parts.size() > 3 || parts[0].empty() || parts[1].empty()) {
             throw Error(Exit::usage, "bad-value",
-                        fmt::format("--platform {}: expected OS/ARCH or OS/ARCH/VARIANT, as linux/amd64",
-                                    base::escape(*platform)));
+                        fmt::format("--platform {}: expected OS/ARCH or OS/ARCH/VARIANT", base::escape(*platform)))
+                .hint("for example --platform linux/amd64");
         }
         request.os = parts[0];
         request.architecture = parts[1];

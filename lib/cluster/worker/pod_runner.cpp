@@ -146,7 +146,9 @@ render::WorkerTask PodRunner::task_of(const WorkerCall& call) const {
     if (call.stdin_text.empty()) { return task; }
     Diagnostics faults;
     const auto documents = value::read_any(call.stdin_text, "the worker's input", faults);
-    if (documents.empty() || has_errors(faults)) { throw bug("a worker was given an input that is no ModuleConfig"); }
+    if (documents.empty() || has_errors(faults)) {
+        throw bug("a worker was given an input that is not a ModuleConfig");
+    }
     task.config = value::to_yaml(documents.front().root);
     for (std::size_t i = 1; i < documents.size(); ++i) {
         const Node& document = documents[i].root;

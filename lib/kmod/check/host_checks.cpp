@@ -106,7 +106,7 @@ void check_configuration(const CheckInput& input, Diagnostics& findings) {
             const bool counts = input.wish.blacklist == BlacklistRule::honour;
             add_finding(findings, counts ? Severity::error : Severity::warning, "blacklisted-module",
                         fmt::format("module {} is blacklisted in {}{}", name, base::escape(it->second.where),
-                                    counts ? "" : "; that keeps udev from loading it, and is no hindrance here"));
+                                    counts ? "" : "; udev does not load it, this command does"));
         }
         for (const auto& alias : config.aliases) {
             if (alias.module == name || !alias_fits(alias.pattern, name)) continue;

@@ -64,7 +64,7 @@ private:
                 .hint("correct modprobe.modprobedDir, or add the directory to the image");
         }
         if (!std::filesystem::is_directory(status))
-            throw refused("is no directory", "name the directory that the modprobe.d files are in");
+            throw refused("is not a directory", "name the directory that the modprobe.d files are in");
         auto entries = sys::list_directory(place_.directory);
         for (const auto& entry : entries) {
             if (entry.type == sys::EntryType::directory ||

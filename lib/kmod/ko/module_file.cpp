@@ -205,7 +205,7 @@ private:
         out_.structure_bytes = section->data.size();
         std::string name = out_.info("name");
         if (name.empty()) name = in_structure(section->data);
-        if (!is_module_name(name)) refuse(file_, fmt::format("'{}' is no module name", base::escape(name)));
+        if (!is_module_name(name)) refuse(file_, fmt::format("'{}' is not a module name", base::escape(name)));
         out_.name = normalise_name(name);
         // The kernel knows it by the name in the structure, all else goes by the one in .modinfo.
         const std::string_view live = in_structure(section->data);

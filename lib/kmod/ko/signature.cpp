@@ -378,7 +378,7 @@ ModuleSignature read_signature(std::string_view bytes) {
     const std::unique_ptr<CMS_ContentInfo, decltype(&CMS_ContentInfo_free)> message(
         d2i_CMS_ContentInfo(nullptr, &data, static_cast<long>(parts.message.size())), CMS_ContentInfo_free);
     if (!message || OBJ_obj2nid(CMS_get0_type(message.get())) != NID_pkcs7_signed)
-        return damaged_signature("it is no PKCS#7 message");
+        return damaged_signature("it is not a PKCS#7 message");
     STACK_OF(CMS_SignerInfo)* signers = CMS_get0_SignerInfos(message.get());
     if (signers == nullptr || sk_CMS_SignerInfo_num(signers) < 1) return damaged_signature("it names no signer");
     if (const auto refusal = refusal_by_kernels(message.get(), signers); !refusal.empty())

@@ -154,7 +154,7 @@ std::vector<std::string> unload_order(const UnloadWish& wish, const HostPaths& h
     for (const auto& raw : wish.names) {
         const std::string name = normalise_name(raw);
         if (!is_module_name(name))
-            throw Error(Exit::data, "bad-value", fmt::format("'{}' is no module name", base::escape(raw)));
+            throw Error(Exit::data, "bad-value", fmt::format("'{}' is not a module name", base::escape(raw)));
         if (wish.holders_too) {
             holders_first(host, name, order);
         } else if (std::find(order.begin(), order.end(), name) == order.end()) {

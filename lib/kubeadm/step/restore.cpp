@@ -101,7 +101,8 @@ StepResult restore_files(const Node& node, const std::string& name) {
                     {"written", std::to_string(written)},
                     {"kubeletFilesChanged", kubelet_changed ? "true" : "false"}};
     result.message = written == 0 ? fmt::format("all {} files are those of backup {}", files.size(), name)
-                                  : fmt::format("{} of {} files restored from backup {}", written, files.size(), name);
+                                  : fmt::format("{} of {} file{} restored from backup {}", written, files.size(),
+                                                files.size() == 1 ? "" : "s", name);
     if (kubelet_changed)
         result.warnings.emplace_back(
             "kubelet-restart-needed: files of the kubelet were restored: systemctl daemon-reload && systemctl restart "

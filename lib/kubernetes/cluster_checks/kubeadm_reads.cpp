@@ -185,7 +185,7 @@ void look_at_etcd(const CheckInput& input, Problems& problems) {
         if (is_marked(pod) || !(are_any_marked || is_from_kubelet(*pod))) { continue; }
         problems.add(fmt::format("Pod {} is labelled as etcd and has no annotation {}",
                                  base::escape(pod->meta.full_name()), k_etcd_mark),
-                     pod->is_mirror ? k_marks_fix : "take the label component=etcd from what is no member of etcd");
+                     pod->is_mirror ? k_marks_fix : "take the label component=etcd from what is not a member of etcd");
     }
 }
 

@@ -101,7 +101,7 @@ constexpr std::array k_reason_texts{
 constexpr std::array k_error_texts{
     CodeText{"ambiguous-module", "error", "several Modules have that name", "",
              "write NAMESPACE/NAME, or give -n NAMESPACE"},
-    CodeText{"bad-baseline", "error", "the file of --baseline is no earlier result", "",
+    CodeText{"bad-baseline", "error", "the file of --baseline is not an earlier result", "",
              "give what the command printed with -o json"},
     CodeText{"bad-cluster-id", "error", "the directory's identity file is damaged", "",
              "restore .kmm-cluster-id from a backup, or remove it if no upgrade is recorded for it"},
@@ -112,7 +112,7 @@ constexpr std::array k_error_texts{
              "its schedule label is version-device-plugin, after that version-schedule-pod.",
              "give main, v2.6.0 or the like, or auto"},
     CodeText{"bad-label", "error", "--label cannot be read", "", "write NODE=KEY=VALUE, KEY=VALUE, or KEY- to remove"},
-    CodeText{"bad-plan", "error", "the file of --plan is no plan of this Module and one cluster", "",
+    CodeText{"bad-plan", "error", "the file of --plan is not a plan of this Module and one cluster", "",
              "make it with kmm-plan show -o json"},
     CodeText{"bad-taint", "error", "--taint cannot be read", "",
              "write NODE=KEY=VALUE:EFFECT, KEY:EFFECT, or KEY- to remove"},

@@ -33,7 +33,7 @@ constexpr std::array k_chart_texts{
              "--placeholders is given, for output that is read and not applied.", "set the value in the values"},
     CodeText{"recipe-too-large", "error", "a chart is over a limit",
              "Limits on files, steps, depth and output protect against templates without an end.",
-             "look for a loop, or for a file that is no part of the chart"},
+             "look for a loop, or for a file that is not part of the chart"},
     CodeText{"template-error", "error", "a template failed",
              "The message has the template, line and column, the expression and the value that was found.",
              "correct the template or the value"},

@@ -13,7 +13,7 @@ constexpr std::array k_finding_texts{
     // Text and documents.
     CodeText{"bad-alias", "finding", "a YAML alias cannot be expanded", "It names no anchor, or contains itself.",
              "write the value out"},
-    CodeText{"bad-key", "finding", "a key is no plain text", "Kubernetes reads YAML as JSON, whose keys are strings.",
+    CodeText{"bad-key", "finding", "a key is not plain text", "Kubernetes reads YAML as JSON, whose keys are strings.",
              "write the key as text"},
     CodeText{"bad-merge", "finding", "a YAML merge key (<<) cannot be read in one way",
              "It takes a mapping or a list of mappings. A key of the mapping itself wins; where it stands before "
@@ -35,7 +35,7 @@ constexpr std::array k_finding_texts{
     CodeText{"file-not-found", "finding", "a file that was named does not exist", "", "correct the name"},
     CodeText{"file-too-large", "finding", "a file is larger than any document of a cluster", "",
              "name the right file, or split it"},
-    CodeText{"json-syntax", "finding", "the text is no JSON", "The reader is strict: no comments, no trailing commas.",
+    CodeText{"json-syntax", "finding", "the text is not JSON", "The reader is strict: no comments, no trailing commas.",
              "correct it at that place"},
     CodeText{"kustomize-not-built", "finding", "a kustomization changes objects of KMM that were read",
              "Files below a directory are read as they stand: patches of kustomize, Flux and Argo CD are left out, "
@@ -77,7 +77,7 @@ constexpr std::array k_finding_texts{
     CodeText{"wrong-type", "finding", "a value has another type than the field",
              "For example a number or true where text is expected.",
              "put numbers and words like yes or true in quotes where text is meant"},
-    CodeText{"yaml-syntax", "finding", "the text is no YAML", "", "correct it at that place"},
+    CodeText{"yaml-syntax", "finding", "the text is not YAML", "", "correct it at that place"},
 
     // Rules of KMM's webhook.
     CodeText{"version-toggled", "finding", "a version is added to a Module or removed from it",
@@ -86,7 +86,7 @@ constexpr std::array k_finding_texts{
     CodeText{"name-too-long", "finding", "name and namespace are too long together",
              "Rule 2: label keys of nodes contain both. The limit is 40 characters up to KMM v2.6.0 and 41 later.",
              "shorten one of them"},
-    CodeText{"toleration-key", "finding", "a toleration's key is no taint key", "Rule 3.", "write [PREFIX/]NAME"},
+    CodeText{"toleration-key", "finding", "a toleration's key is not a taint key", "Rule 3.", "write [PREFIX/]NAME"},
     CodeText{"toleration-operator", "finding", "a toleration's operator does not fit",
              "Rules 4 and 6: the operator is Equal or Exists; without a key it must be Exists.",
              "correct the operator, or add the key"},
@@ -98,7 +98,7 @@ constexpr std::array k_finding_texts{
              "write NoSchedule, PreferNoSchedule or NoExecute"},
     CodeText{"dra-kubernetes-version", "finding", "the cluster is too old for spec.dra",
              "Rule 8: DRA needs Kubernetes 1.34. Checked if --kubernetes-version is given.", "use spec.devicePlugin"},
-    CodeText{"dra-driver-name", "finding", "driverName is no DNS subdomain", "Rule 9.",
+    CodeText{"dra-driver-name", "finding", "driverName is not a DNS subdomain", "Rule 9.",
              "write it like driver.example.org"},
     CodeText{"dra-device-class", "finding", "a device class has no usable name", "Rule 10: a DNS subdomain, each once.",
              "rename the device class"},
@@ -146,7 +146,7 @@ constexpr std::array k_finding_texts{
              "kmm.node.k8s.io/contains-modules; where that webhook is off, the deletion waits for the "
              "Modules.",
              "delete its Modules first"},
-    CodeText{"preflight-kernel", "finding", "kernelVersion of a PreflightValidation is no kernel version",
+    CodeText{"preflight-kernel", "finding", "kernelVersion of a PreflightValidation is not a kernel version",
              "It must have three parts between '.', ',' and '-'.", "write it as uname -r prints it"},
 
     // What KMM admits, and what then goes wrong.
@@ -159,7 +159,7 @@ constexpr std::array k_finding_texts{
              "KERNEL_FULL_VERSION, KERNEL_VERSION, KERNEL_XYZ, KERNEL_X, KERNEL_Y, "
              "KERNEL_Z, MOD_NAME and MOD_NAMESPACE.",
              "correct the name; the hint has the nearest one"},
-    CodeText{"bad-version", "finding", "the version is no label value", "KMM writes it into labels and fails there.",
+    CodeText{"bad-version", "finding", "the version is not a label value", "KMM writes it into labels and fails there.",
              "use at most 63 letters, digits, '-', '_' and '.'"},
     CodeText{"dotted-name", "finding", "a dot in the name of a Module with a version",
              "KMM takes name and namespace out of label keys, where they are joined with a dot.",
@@ -177,10 +177,10 @@ constexpr std::array k_finding_texts{
              "volume at /tmp.",
              "begin it with '/', and let no .. lead above the root"},
     CodeText{"modprobed-dir", "finding", "modprobedDir is not absolute, not in plain form, or is below /tmp",
-             "Since v2.7 KMM refuses what is no well-formed absolute path. Its worker Pods with the field are "
+             "Since v2.7 KMM refuses a path that is not absolute and well-formed. Its worker Pods with the field are "
              "privileged, and fail if the image has no such directory, no regular file in it, or a directory in it.",
              "write the path of the directory as it is in the image"},
-    CodeText{"pull-policy", "finding", "imagePullPolicy is none of Kubernetes' words",
+    CodeText{"pull-policy", "finding", "imagePullPolicy is not Always, IfNotPresent or Never",
              "KMM takes any word; Pods with it are refused, so nothing is ever "
              "loaded.",
              "write Always, IfNotPresent or Never"},
@@ -244,8 +244,8 @@ constexpr std::array k_finding_texts{
     CodeText{"configs-missing", "finding", "a Node has the label of a loaded module and no NodeModulesConfig",
              "What is loaded stands in the status of NodeModulesConfigs; without them each module counts as not "
              "loaded. The labels also stay on nodes when KMM is removed.",
-             "read NodeModulesConfigs, too: kubectl get nodes,modules,nodemodulesconfigs -A -o json"},
-    CodeText{"label-unknown", "finding", "a label of a Node looks like KMM's and is none",
+             "read NodeModulesConfigs with the rest: kubectl get nodes,modules,nodemodulesconfigs -A -o json"},
+    CodeText{"label-unknown", "finding", "a label of a Node looks like a label of KMM but is not",
              "KMM looks for kmm.node.kubernetes.io/version-module.NAMESPACE.NAME and the labels that it sets "
              "itself; it ignores all others.",
              "correct the key as the hint says"},
@@ -264,7 +264,7 @@ constexpr std::array k_finding_texts{
              "The operator reads the key controller_config.yaml of ConfigMap "
              "kmm-operator-manager-config, and ignores the whole text if it has a fault.",
              "kmm-plan render --operator-config FILE uses it"},
-    CodeText{"bad-reference", "finding", "an image's name is none that a registry can have",
+    CodeText{"bad-reference", "finding", "an image name is not valid",
              "KMM takes any text; the container runtime refuses "
              "it (InvalidImageName), so nothing is ever loaded.",
              "write REGISTRY/REPOSITORY:TAG or @sha256:DIGEST; repositories are lower case"},
@@ -355,7 +355,7 @@ constexpr std::array k_finding_texts{
     CodeText{"kernel-unknown", "finding", "a Node does not say which kernel it runs", "Nothing can be decided for it.",
              "set status.nodeInfo.kernelVersion"},
     CodeText{"kernel-unparsable", "finding",
-             "a kernel version is none that a kernel can have, or has fewer than three parts",
+             "a kernel version is not possible, or has fewer than three parts",
              "It must be 1 to 64 printable characters without spaces and '/', no dot in front, and template variables "
              "must come out of it.",
              "correct status.nodeInfo.kernelVersion"},

@@ -16,7 +16,7 @@ constexpr std::array k_live_texts{
              "Connections were refused, broken off or led nowhere for as long as "
              "--api-timeout says.",
              "look whether the server is up, and the address in the kubeconfig right"},
-    CodeText{"bad-answer", "error", "the API server said something that is no answer", "",
+    CodeText{"bad-answer", "error", "the API server said something that is not an answer", "",
              "look whether cluster.server is an API server, and not a "
              "proxy's login page"},
     CodeText{"bad-kubeconfig", "error", "a kubeconfig cannot be used",

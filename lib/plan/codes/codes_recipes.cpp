@@ -35,7 +35,7 @@ constexpr std::array k_recipe_texts{
     CodeText{"tag-not-mirrored", "finding", "no mirror serves an image that is named by a tag",
              "ImageDigestMirrorSets and ImageContentSourcePolicies serve digests only.",
              "name the image by digest, or add an ImageTagMirrorSet"},
-    CodeText{"bad-kernel", "error", "a file names a kernel that is none",
+    CodeText{"bad-kernel", "error", "a kernel release of a file is not valid",
              "Kernel releases begin with three numbers: 5.14.0-427.40.1.el9_4.x86_64.", "correct the file"},
     CodeText{"kernel-architecture", "error", "a kernel names no architecture, or another than its image",
              "Old toolkit images leave it out.", "give --arch x86_64, or the file of the right image"},

@@ -23,7 +23,7 @@ constexpr std::array k_reasons{
     Reason{"kernel-changed", "the node runs another kernel than the module was loaded for", ""},
     Reason{"kernel-unknown", "the node does not say which kernel it runs",
            "set status.nodeInfo.kernelVersion of the Node"},
-    Reason{"kernel-unparsable", "the kernel version is none that a kernel can have, or has fewer than three parts",
+    Reason{"kernel-unparsable", "the kernel version is not possible, or has fewer than three parts",
            "correct status.nodeInfo.kernelVersion of the Node"},
     Reason{"missing-image", "neither the mapping nor the container has an image", "set containerImage"},
     Reason{"module-deleting", "the Module is being deleted", ""},

@@ -54,7 +54,7 @@ std::vector<Surveyed> survey(const api::Objects& objects, const std::vector<std:
         require_kernel_name(kernel);
         if (!template_variables(kernel, "", ""))
             throw Error(Exit::usage, "bad-kernel",
-                        fmt::format("\"{}\" is no kernel version: expected at least three parts as in 6.1.0-56-amd64",
+                        fmt::format("\"{}\" is not a kernel version, expected three parts or more as in 6.1.0-56-amd64",
                                     base::escape(kernel)))
                 .hint("name it as uname -r prints it");
         if (std::find(distinct.begin(), distinct.end(), kernel) == distinct.end()) distinct.push_back(kernel);

@@ -92,7 +92,7 @@ private:
         }
         if (!is_kernel_name(node_.kernel_version)) {
             line("mapping", Mark::failed,
-                 fmt::format("kernel version \"{}\" is none that a kernel can have", node_.kernel_version));
+                 fmt::format("kernel version \"{}\" is not one that a kernel can have", node_.kernel_version));
             return;
         }
         const std::string kernel = api::trim_kernel(node_.kernel_version);

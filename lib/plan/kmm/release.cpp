@@ -77,7 +77,8 @@ void check_releases(const std::vector<api::ReleaseMark>& marks, const std::optio
         if (is_newer) {
             finding.hint = release
                                ? fmt::format("KMM has it since {}", minor_of(first))
-                               : fmt::format("KMM has it since {}; with --kmm-version main it is taken without a word",
+                               : fmt::format("KMM has it since {}; with --kmm-version main it is accepted without a "
+                                             "warning",
                                              minor_of(first));
         } else if (finding.hint.empty() && has_end) {
             finding.hint = fmt::format("KMM has it up to v2.{}", mark.until - 1);

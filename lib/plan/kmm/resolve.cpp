@@ -171,7 +171,7 @@ Resolution Resolver::resolve(std::string_view kernel_version) const {
 Resolution Resolver::resolve_afresh(std::string_view kernel_version) const {
     // What no kernel is called is matched with nothing and stands in no image, path or Pod.
     if (!is_kernel_name(kernel_version)) {
-        return unparsable_kernel(api::trim_kernel(kernel_version), "is none that a kernel can have");
+        return unparsable_kernel(api::trim_kernel(kernel_version), "is not one that a kernel can have");
     }
     const auto tried = attempts(kernel_version);
     if (tried.empty()) { return NoMapping{}; }

@@ -177,7 +177,8 @@ void require_kernel_name(const std::string& kernel) {
     if (is_kernel_name(kernel) && begins_with_number(kernel)) { return; }
     const std::string meant = kernel_in_name(kernel);
     throw Error(Exit::usage, "bad-kernel",
-                fmt::format("\"{}\" is no kernel version, expected one such as 6.1.0-56-amd64", base::escape(kernel)))
+                fmt::format("\"{}\" is not a kernel version, expected one such as 6.1.0-56-amd64",
+                            base::escape(kernel)))
         .hint(meant.empty() ? "name it as uname -r prints it" : fmt::format("did you mean {}?", meant));
 }
 

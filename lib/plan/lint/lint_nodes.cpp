@@ -70,10 +70,10 @@ public:
         const bool is_beta = parts->prefix == k_beta_prefix;
         if (!is_beta && parts->prefix != k_prefix) { return wrong_prefix(*parts); }
         if (is_admin(parts->word)) {
-            return is_beta ? as_key("is none of KMM's", k_prefix, *parts) : wrong_module(*parts);
+            return is_beta ? as_key("is not a key of KMM", k_prefix, *parts) : wrong_module(*parts);
         }
         if (is_among(k_beta_words, parts->word)) {
-            return is_beta ? wrong_module(*parts) : as_key("is none of KMM's", k_beta_prefix, *parts);
+            return is_beta ? wrong_module(*parts) : as_key("is not a key of KMM", k_beta_prefix, *parts);
         }
         const std::size_t last = key.find_last_of('.');
         if (is_among(k_endings, key.substr(last + 1)) && parts->prefix == k_prefix) { return std::nullopt; }
@@ -90,7 +90,7 @@ private:
     static std::optional<Fault> wrong_prefix(const KmmKey& parts) {
         const bool is_beta = is_among(k_beta_words, parts.word);
         if (!is_beta && !is_admin(parts.word)) { return std::nullopt; }  // of others
-        return as_key("is none of KMM's", is_beta ? k_beta_prefix : k_prefix, parts);
+        return as_key("is not a key of KMM", is_beta ? k_beta_prefix : k_prefix, parts);
     }
 
     static std::optional<Fault> misspelt_word(const KmmKey& parts) {
@@ -101,7 +101,7 @@ private:
         const auto near = base::nearest(base::to_lower(word), words);
         if (!near) { return std::nullopt; }
         return Fault{
-            "is none of KMM's",
+            "is not a key of KMM",
             fmt::format("{}{}.{}", *near == k_admin_words.front() ? k_prefix : k_beta_prefix, *near, parts.rest)};
     }
 
@@ -277,7 +277,7 @@ void check_pod_security(const api::Objects& objects, Diagnostics& diagnostics) {
         finding.code = "pod-security";
         finding.message = fmt::format(
             "Namespace {} enforces pod security level {}{}: {} of Module {} are refused", base::escape(space.meta.name),
-            base::escape(level->second), known ? "" : ", which is none and counts as restricted",
+            base::escape(level->second), known ? "" : ", which is not a level and counts as restricted",
             found->module_loader ? "the worker Pods" : "the Pods of the device plugin or DRA driver",
             found->full_name());
         finding.hint = fmt::format("label it {}=privileged (kmm-plan render namespace writes that)", k_enforce);

@@ -114,7 +114,7 @@ void check_literal(Findings& findings, const std::string& text, const std::strin
              "write it as uname -r prints it, without a blank");
     } else if (!is_kernel_name(text) || !begins_with_number(text)) {
         const std::string meant = kernel_in_name(text);
-        warn("literal-impossible", "it is no kernel version, expected one such as 6.1.0-56-amd64",
+        warn("literal-impossible", "it is not a kernel version, expected one such as 6.1.0-56-amd64",
              meant.empty() ? "write it as uname -r prints it" : fmt::format("write {}", meant));
     } else if (!template_variables(text, "", "")) {
         warn("literal-impossible", "it has fewer than three parts between '.', ',' and '-'",
@@ -280,7 +280,7 @@ void check_raw_args(Findings& findings, const api::ModprobeSpec& modprobe) {
 
 /// Why nothing can be loaded by this name, "" if something can.
 std::string name_problem(const std::string& name) {
-    return name.starts_with('-') ? "is no module name" : std::string(base::module_name_problem(name));
+    return name.starts_with('-') ? "is not a module name" : std::string(base::module_name_problem(name));
 }
 
 void check_module_name(Findings& findings, const api::ModprobeSpec& modprobe) {
@@ -385,7 +385,7 @@ void check_sign(Findings& findings, const api::Sign& sign, const std::string& pa
 void check_service_account(Findings& findings, const std::string& name) {
     if (name.empty() || api::is_dns1123_subdomain(name)) { return; }
     findings.error("spec.moduleLoader.serviceAccountName", "bad-value",
-                   fmt::format("serviceAccountName \"{}\" is no name of a ServiceAccount", base::escape(name)),
+                   fmt::format("serviceAccountName \"{}\" is not the name of a ServiceAccount", base::escape(name)),
                    "lower-case letters, digits, '-' and '.', a letter or digit at both ends, at most 253");
 }
 

@@ -71,7 +71,7 @@ std::set<std::string> check_plugin_volumes(Findings& findings, const value::Node
         if (const value::Node* name = text_of(volume, "name")) {
             if (!api::is_dns1123_label(name->text())) {
                 findings.warning_at(*name, k_refused,
-                                    fmt::format("volume name \"{}\" is no DNS label", base::escape(name->text())),
+                                    fmt::format("volume name \"{}\" is not a DNS label", base::escape(name->text())),
                                     "lower-case letters, digits and '-', a letter or digit at both ends, at most 63");
             } else if (!names.insert(name->text()).second) {
                 findings.warning_at(*name, k_refused, fmt::format("two volumes have the name {}", name->text()),
@@ -139,7 +139,7 @@ void check_plugin_env(Findings& findings, const value::Node& container) {
             if (!good) {
                 findings.warning_at(
                     *name, k_refused,
-                    fmt::format("\"{}\" is no name of an environment variable", base::escape(name->text())),
+                    fmt::format("\"{}\" is not the name of an environment variable", base::escape(name->text())),
                     "letters, digits and '_'");
             }
         }
@@ -236,7 +236,7 @@ void check_plugin_resources(Findings& findings, const value::Node& container) {
                     base::nearest(member.key, std::vector<std::string>{"cpu", "memory", "ephemeral-storage"});
                 findings.warning_at(
                     member.value, k_refused,
-                    fmt::format("{}: \"{}\" is no resource of a container", part, base::escape(member.key)),
+                    fmt::format("{}: \"{}\" is not a resource of a container", part, base::escape(member.key)),
                     near ? fmt::format("did you mean {}?", *near)
                          : "cpu, memory, ephemeral-storage, hugepages-SIZE or DOMAIN/NAME");
                 continue;
@@ -290,7 +290,7 @@ void validate_plugin(Findings& findings, const value::Node& plugin, std::string_
     if (account != nullptr && !account->text().empty() && !api::is_dns1123_subdomain(account->text())) {
         findings.warning_at(
             *account, k_refused,
-            fmt::format("serviceAccountName \"{}\" is no name of a ServiceAccount", base::escape(account->text())),
+            fmt::format("serviceAccountName \"{}\" is not the name of a ServiceAccount", base::escape(account->text())),
             "lower-case letters, digits, '-' and '.', a letter or digit at both ends, at most 253");
     }
 }

@@ -35,7 +35,7 @@ void check_volumes_of(Findings& findings, const std::vector<NamedSecret>& secret
             report_nameless(findings, path.substr(0, path.rfind('.')), "Secret", pod);
         } else if (!api::is_dns1123_label(volume)) {
             findings.warning(path, "volume-name",
-                             fmt::format("KMM names a volume \"{}\" after its Secret, which is no volume name",
+                             fmt::format("KMM names a volume \"{}\" after its Secret, which is not a volume name",
                                          base::escape(volume)),
                              "use a Secret name of at most 56 characters without dots; kmm-plan render gives the "
                              "volume another name");

@@ -317,7 +317,7 @@ Diagnostic unknown_hook(const Manifest& hook) {
     const auto events = hook_events();
     const auto meant = base::nearest(event, events);
     return {Severity::warning, "unknown-event",
-            fmt::format("{} {} is left out: \"{}\" is no event of a hook", base::escape(hook.kind),
+            fmt::format("{} {} is left out: \"{}\" is not an event of a hook", base::escape(hook.kind),
                         base::escape(hook.name), base::escape(event)),
             hook.origin(1),
             meant ? fmt::format("did you mean {}?", *meant) : "events are " + base::join(events, ", ")};

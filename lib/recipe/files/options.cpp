@@ -42,7 +42,8 @@ std::vector<cli::Option> recipe_sources() {
 void require_resources(const RecipeDocuments& documents) {
     if (!documents.resources.empty() || !documents.modules.empty()) { return; }
     throw Error(Exit::not_found, "recipe-not-found",
-                fmt::format("no SpecialResource among {} documents", documents.all.size()))
+                fmt::format("no SpecialResource among {} document{}", documents.all.size(),
+                            documents.all.size() == 1 ? "" : "s"))
         .hint("give one in -f");
 }
 

@@ -140,6 +140,13 @@ SystemVersion parse_os_image(std::string_view os_image, bool operator_only) {
 
 Facts decode_facts(const value::Document& document, Diagnostics& faults) {
     Facts facts;
+    if (const std::string kind = document.root.get_string({"kind"}); !kind.empty()) {
+        faults.push_back({Severity::error, "bad-value",
+                          fmt::format("expected facts of a cluster, found a document of kind {}", base::escape(kind)),
+                          document.position(document.root.mark()), "give objects with -f: facts are derived from them",
+                          Exit::data});
+        return facts;
+    }
     api::Scope scope{document, faults};
     api::Fields root(scope, document.root, "");
     facts.cluster_version = optional_text(root, "clusterVersion");

@@ -195,7 +195,7 @@ void LayerView::place_far_files() {
         }
         if (file == nullptr) {
             warnings_.insert(fmt::format(
-                "dangling-link: /{} -> /{}, which is no file of the image; copy the file instead of linking it",
+                "dangling-link: /{} -> /{}, which is not a file of the image; copy the file instead of linking it",
                 base::escape(path), base::escape(link.target)));
             continue;
         }

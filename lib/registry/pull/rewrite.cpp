@@ -208,7 +208,7 @@ private:
         offered_.insert(entry.platform->to_string());
         if (entry.platform->os == "unknown") {
             warnings_.insert(
-                "attestation-kept: an entry of the index that is no image describes the image as it was before");
+                "attestation-kept: an entry of the index that is not an image describes the image as it was before");
             return false;
         }
         return is_asked_for(*entry.platform);

@@ -162,7 +162,7 @@ void TarScan::header() {
     const char type = block[156];
     auto size = number_in(block.substr(124, 12));
     if (!checksum_fits(block)) {
-        throw Error(Exit::data, "bad-layer", "expected a tar archive, found a block that is no header of one");
+        throw Error(Exit::data, "bad-layer", "expected a tar archive, found a block that is not a header of one");
     }
     if (!size) {  // libarchive takes what is before the fault
         throw Error(Exit::data, "bad-layer",
@@ -402,7 +402,7 @@ void TarScan::take_pax(std::string_view bytes) {
         map.take(key, value);
         if (key == "size") {
             said_.size = base::parse_number<std::uint64_t>(value);
-            if (!said_.size) throw malformed_pax("a size that is no number");
+            if (!said_.size) throw malformed_pax("a size that is not a number");
         }
     }
     said_.segments = map.check();

@@ -76,7 +76,7 @@ std::string remaining_hint(const std::string& node, const std::vector<api::Workl
                                pod.name, pod.finalizers.front());
     for (const auto& pod : pods)
         if (is_overdue(pod, now))
-            return fmt::format("the kubelet of {} does not end {}: look at its log; if the node is off for good: "
+            return fmt::format("the kubelet of {} does not end {}: look at its log; if the node will not start again: "
                                "kubectl delete pod -n {} {} --force",
                                node, pod.full_name(), pod.namespace_, pod.name);
     return fmt::format("kubectl get pods -A --field-selector spec.nodeName={}", node);

@@ -49,7 +49,7 @@ StepEnd StepRunner::run(const upgrade::NodeStep& step) {
 StepEnd StepRunner::run_stage(const std::string& name) {
     const auto& header = recorder_.header();
     const auto* stage = upgrade::procedure_of(header).table().find_stage(name);
-    if (stage == nullptr || stage->is_walk()) throw bug(fmt::format("{} is no step of the run", name));
+    if (stage == nullptr || stage->is_walk()) throw bug(fmt::format("{} is not a step of the run", name));
     Event event;
     event.step = name;
     event.from = stage->during;
@@ -80,7 +80,7 @@ StepEnd StepRunner::run_node(const upgrade::NodeStep& step) {
     const auto& header = recorder_.header();
     const auto* data = upgrade::procedure_of(header).table().find_step(step.step);
     if (data == nullptr || data->scope != upgrade::Scope::node)
-        throw bug(fmt::format("{} is no step of a node", step.step));
+        throw bug(fmt::format("{} is not a step of a node", step.step));
     const Deadline deadline(clock_, std::chrono::milliseconds(header.options.node_timeout_ms));
     const auto sight = actor_.look(step, deadline);
     if (sight.is_interrupted) return StepEnd::left;

@@ -22,15 +22,16 @@ struct SystemSight {
 class SystemAgent {
 public:
     SystemAgent(cluster::NodeRunner& runner, sys::Clock& clock, std::function<bool()> interrupted,
-                WorkerSteps::Teller tell, WorkerSteps::Unanswered unanswered = {});
+                WorkerSteps::Teller tell,
+                WorkerSteps::Unanswered unanswered = {});
 
     /// As WorkerSteps::facts.
     [[nodiscard]] SystemSight facts(const std::string& node, const Deadline& deadline);
     /// Asks once; nullopt without an answer.
     [[nodiscard]] std::optional<SystemSight> glance(const std::string& node, std::chrono::milliseconds timeout);
     /// Runs `command` for `release` as a job of the node, or waits for the job of an earlier call; what came of it, for
-    /// people. A node that runs the release is left alone. Errors: those of WorkerSteps::step, as "install-failed". Throws
-    /// Leave.
+    /// people. A node that runs the release is left alone. Errors: those of WorkerSteps::step, as "install-failed".
+    /// Throws Leave.
     [[nodiscard]] std::string install(const std::string& node, const std::string& release, const std::string& command,
                                       const Deadline& deadline);
     /// Reboots the node, which runs the boot `before` as far as is known, and returns what it says of itself once it

@@ -34,7 +34,8 @@ void require_all_members(const EtcdRestorePlan& plan) {
                                               [&](const EtcdMemberSight& member) { return member.member == name; });
             if (name.empty() || is_known) continue;
             throw Error(Exit::checks_failed, "etcd-member-unknown",
-                        fmt::format("etcd on {} has the member {}, which is no control plane of this run", asked.node,
+                        fmt::format("etcd on {} has the member {}, which is not a control plane of this run",
+                                    asked.node,
                                     base::escape(name)))
                 .hint("remove it first (kubeadm reset on it), or go on to the target with kmm-upgrade resume");
         }

@@ -51,7 +51,8 @@ DrainReview review_drain(cluster::Workloads& workloads, const api::Module& modul
         for (const auto& [name, text] : refused) names.insert(name);
         Error error(
             Exit::checks_failed, "pods-not-evictable",
-            fmt::format("{} of {} nodes cannot be drained; nothing was changed", names.size(), run.nodes.size()));
+            fmt::format("{} of {} node{} cannot be drained; nothing was changed", names.size(), run.nodes.size(),
+                        run.nodes.size() == 1 ? "" : "s"));
         for (const auto& [name, text] : refused) error.detail(name, text);
         throw error.hint("move these Pods, or add the option that is named");
     }

@@ -150,7 +150,8 @@ std::string module_problem(const Node& live) {
         const auto available = count("availableNumber");
         const auto wanted = std::max(count("nodesMatchingSelectorNumber"), count("desiredNumber"));
         if (available < wanted)
-            return fmt::format("{}: {} is available on {} of {} nodes", object_text(live), part, available, wanted);
+            return fmt::format("{}: {} is available on {} of {} node{}", object_text(live), part, available, wanted,
+                             wanted == 1 ? "" : "s");
     }
     return "";
 }

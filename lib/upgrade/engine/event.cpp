@@ -47,7 +47,7 @@ value::Node encode(const Event& event) {
 }
 
 Event decode_event(const value::Node& node) {
-    if (!node.is_mapping()) throw Error(Exit::io, "state-damaged", "an entry of the journal is no mapping");
+    if (!node.is_mapping()) throw Error(Exit::io, "state-damaged", "an entry of the journal is not a mapping");
     Event event;
     bool known = false;
     const auto kind = node.get_string({"event"});
@@ -73,7 +73,8 @@ Event decode_event(const value::Node& node) {
                                         value::kind_name(member.value.kind())));
             *target = member.value.text();
         } else if (member.key == "facts") {
-            if (!member.value.is_mapping()) throw Error(Exit::io, "state-damaged", "facts of an event are no mapping");
+            if (!member.value.is_mapping())
+                throw Error(Exit::io, "state-damaged", "facts of an event are not a mapping");
             event.facts = member.value;
         } else if (member.key != "event") {
             event.extra.set(member.key, member.value);

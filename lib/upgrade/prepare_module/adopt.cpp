@@ -164,7 +164,7 @@ std::string lineage_of(const api::Objects& objects, const std::vector<std::strin
                                                   module.full_name()));
     for (const auto& [lineage, places] : found)
         error.detail(base::escape(lineage), base::escape(base::join(places, ", ")));
-    throw std::move(error).hint("--run LINEAGE says which one it is, --run none that it is none of them");
+    throw std::move(error).hint("give --run LINEAGE to select one, or --run none if it is a different run");
 }
 
 Survey survey_of(const api::Objects& objects, const api::Module& module, const AdoptRequest& request,

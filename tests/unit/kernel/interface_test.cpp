@@ -20,7 +20,7 @@ TEST_CASE("a line of Module.symvers has up to five fields") {
     CHECK(found.modules == std::set<std::string>{"drm_core"});
 }
 
-TEST_CASE("what is no Module.symvers is refused with its line") {
+TEST_CASE("what is not a Module.symvers is refused with its line") {
     struct Row {
         const char* text;
         std::size_t line;

@@ -220,7 +220,7 @@ TEST_CASE("signatures and keys") {
     }
     SUBCASE("damaged") {
         rig.add({}, damaged_signature());
-        CHECK(rig.index.find("demo")->file.signature().fault == "it is no PKCS#7 message");
+        CHECK(rig.index.find("demo")->file.signature().fault == "it is not a PKCS#7 message");
         CHECK(rig.found().empty());  // a kernel without CONFIG_MODULE_SIG does not look
         put(enforce, "N\n");
         CHECK(rig.found() == Found{"error bad-signature"});

@@ -83,7 +83,8 @@ TEST_CASE("what KMM refuses as modprobedDir is refused") {
     CHECK(tree.fault() ==
           "66 modprobed-dir-not-in-image: modprobe.modprobedDir: the image has no directory /etc/modprobe.d");
     put(tree.directory, "a file");
-    CHECK(tree.fault() == "65 bad-modprobed-dir: modprobe.modprobedDir: /etc/modprobe.d of the image is no directory");
+    CHECK(tree.fault() ==
+          "65 bad-modprobed-dir: modprobe.modprobedDir: /etc/modprobe.d of the image is not a directory");
     fs::remove(tree.directory);
     fs::create_directories(tree.directory);
     const std::string empty =

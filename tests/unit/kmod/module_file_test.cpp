@@ -142,7 +142,7 @@ TEST_CASE("the end of a file is enough to say what is wrong with its signature")
     } cases[] = {
         {"", "", ""},
         {marker, "x" + marker, "it is cut off"},
-        {"abcde" + trailer(2, 5) + marker, "abcde" + trailer(2, 5) + marker, "it is no PKCS#7 message"},
+        {"abcde" + trailer(2, 5) + marker, "abcde" + trailer(2, 5) + marker, "it is not a PKCS#7 message"},
         {trailer(2, 200) + marker, trailer(2, 200) + marker, "its length is more than the file"},
         {trailer(2, 0) + marker, trailer(2, 0) + marker, "its length is 0"},
         {"abcde" + odd(trailer(2, 5)) + marker, odd(trailer(2, 5)) + marker,
@@ -194,7 +194,7 @@ TEST_CASE("an appended signature is seen") {
     CHECK(kmod::parse_module(make_ko({}) + "abc~Module signature appended~\n", "x.ko").is_signed);
 }
 
-TEST_CASE("M52: what is no loadable module is refused before any system call") {
+TEST_CASE("M52: what is not a loadable module is refused before any system call") {
     const std::string good = make_ko({});
     REQUIRE(code_of(good) == "accepted");
     KoSpec executable;

@@ -468,7 +468,7 @@ TEST_CASE("strange failures are told in one clean line") {
     CHECK_FALSE(scripted.client->find(resources::k_nodes, k_node).has_value());
     Scripted portal({reply(200, "<html>login</html>"), reply(200, "{}")});
     CHECK(error_of([&] { return portal.client->list_all(resources::k_nodes, {}); }).message() ==
-          "list nodes: the answer is no list in JSON: expected '{', found '<'");
+          "list nodes: the answer is not a list in JSON: expected '{', found '<'");
     CHECK(error_of([&] { return portal.client->list_all(resources::k_nodes, {}); }).message() ==
           "list nodes: expected a list, found something else");
 }

@@ -64,7 +64,7 @@ TEST_SUITE("plan::unit") {
         CHECK(found[1].second.find("is not in the plan") == 0);
     }
 
-    TEST_CASE("what is no plan of this Module is refused with its place") {
+    TEST_CASE("what is not a plan of this Module is refused with its place") {
         CHECK(read_plan(plan_text(k_load)).nodes.at("node-a").action == "load");
         CHECK(!read_plan(plan_text(k_load)).next);
         const std::pair<std::string, const char*> rows[] = {

@@ -71,7 +71,8 @@ TEST_SUITE("plan::release") {
         CHECK(codes("v2.6.0") == "unknown-field m.yaml:4:8 (KMM has it since v2.7)\n" + removed +
                                      "unknown-field m.yaml:31:1 (KMM has it up to v2.3)\n");
         CHECK(codes("auto") ==
-              "newer-field m.yaml:4:8 (KMM has it since v2.7; with --kmm-version main it is taken without a word)\n" +
+              "newer-field m.yaml:4:8 (KMM has it since v2.7; with --kmm-version main it is accepted "
+              "without a warning)\n" +
                   removed);
         for (const char* version : {"v2.7.0", "main"}) {
             CHECK(codes(version) == removed + "unknown-field m.yaml:31:1 (KMM has it up to v2.3)\n");

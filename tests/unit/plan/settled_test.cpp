@@ -307,7 +307,7 @@ void compare(const plan::Verdict& verdict, const api::Objects& end) {
             break;
         case plan::Action::unload: CHECK(status == nullptr); break;
         case plan::Action::none: CHECK(status == nullptr); break;
-        case plan::Action::blocked: break;  // says why; what stays loaded is no part of the line
+        case plan::Action::blocked: break;  // says why; what stays loaded is not part of the line
     }
 }
 

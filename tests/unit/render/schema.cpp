@@ -196,7 +196,7 @@ void check_names(Checker& checker, const value::Node& object) {
         for (const auto& volume : list->items()) {
             const std::string volume_name = volume.get_string({"name"});
             if (!api::is_dns1123_label(volume_name)) {
-                checker.report("volumes", volume_name + " is no name of a volume");
+                checker.report("volumes", volume_name + " is not the name of a volume");
             }
             if (++volumes[volume_name] > 1) { checker.report("volumes", volume_name + " is there twice"); }
             if (volume.members().size() != 2) { checker.report("volumes", volume_name + " must have one source"); }

@@ -131,7 +131,7 @@ TEST_SUITE("value::json_pieces") {
             CAPTURE(text);
             CHECK(pieces_of(text, 1) == 1);
         }
-        // Objects within the first one look like items: it is no list of such objects.
+        // Objects within the first one look like items: it is not a list of such objects.
         const std::string filler(300, 'x');
         CHECK(pieces_of("{\"items\": [\n{\"a\": [\n{\"a\": 1},\n{\"a\": \"" + filler + "\"}]}, {\"b\": 2}]}", 1) == 0);
         // The sink keeps an object back.

@@ -194,7 +194,7 @@ TEST_SUITE("value::object_stream") {
                         "a text that is as long as any: " + std::string(k == 8 ? std::size_t(i) : 0, 'x'));
             for (int k = 0; k < 9; ++k)
                 list.push_back(Node::mapping(
-                    {{"key", "yes"}, {"a\"b", Node(k == 8 ? i : 7)}, {"text", "0x1f is no number\nhere"}}));
+                    {{"key", "yes"}, {"a\"b", Node(k == 8 ? i : 7)}, {"text", "0x1f is not a number\nhere"}}));
             labels.push_back(map);
             lists.push_back(list);
         }

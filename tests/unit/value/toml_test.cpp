@@ -52,7 +52,7 @@ TEST_CASE("values of TOML by their forms") {
     CHECK(toml_as_json("u = \"\\u00e9\\U0001F600\\u0041\"\n") == "{\"u\":\"\xC3\xA9\xF0\x9F\x98\x80\x41\"}");
 }
 
-TEST_CASE("what is no TOML is one fault with its place") {
+TEST_CASE("what is not TOML is one fault with its place") {
     const std::string value = "expected a string, true, false, a number, a date, a list or a table, ";
     const struct {
         const char* text;

@@ -108,7 +108,8 @@ Exit run_render(const cli::Args& args, cli::Context& context) {
     check_out(args);
     if (out) { warn_about_out(*out, args, context); }
     if (!args.all("cluster-name").empty()) {
-        throw Error(Exit::usage, "usage", "--cluster-name is for render hub alone");
+        throw Error(Exit::usage, "usage", "--cluster-name is for render hub alone")
+            .hint("leave it out, or use kmm-plan render hub");
     }
     Source source = read_valid_source(args, context);
     check_namespace({&source, 1}, args);

@@ -46,7 +46,8 @@ void check_out(const cli::Args& args) {
         throw Error(Exit::usage, "missing-option", "--prune needs --out DIR")
             .hint("it removes files that an earlier --out wrote");
     }
-    if (out && out->empty()) { throw Error(Exit::usage, "usage", "--out needs a directory"); }
+    if (out && out->empty()) { throw Error(Exit::usage, "usage", "--out needs a directory")
+        .hint("for example --out rendered"); }
 }
 
 void warn_about_out(const std::string& out, const cli::Args& args, cli::Context& context) {

@@ -67,7 +67,8 @@ std::map<std::string, std::string> asked_names(const cli::Args& args, const std:
 void check_cluster_name(const std::string& name) {
     if (api::is_dns1123_label(name)) { return; }
     throw Error(Exit::usage, "bad-cluster-name",
-                fmt::format("\"{}\" is no name for a cluster, expected at most 63 lower-case letters, digits and '-'",
+                fmt::format("\"{}\" is not a valid cluster name, expected at most 63 lower-case letters, "
+                            "digits and '-'",
                             base::escape(name)))
         .hint("--cluster-name CONTEXT=NAME says what its ManagedCluster is called");
 }

@@ -101,7 +101,7 @@ OwnedFiles read_list(const std::string& directory) {
     }
     for (const auto& member : files->members()) {
         if (!is_own_name(member.key) || !member.value.is_sequence()) {
-            throw damaged_list(path, fmt::format("\"{}\" is no file of render", base::escape(member.key)));
+            throw damaged_list(path, fmt::format("\"{}\" is not a file of render", base::escape(member.key)));
         }
         for (const auto& digest : member.value.items()) { owned[member.key].insert(digest.text()); }
     }
@@ -134,12 +134,12 @@ void compare_files(const std::string& directory, const std::vector<OutputFile>& 
             const std::string path = path_of(directory, parent);
             const Occupant occupant = occupant_of(path);
             if (occupant == Occupant::nothing || occupant == Occupant::directory) { continue; }
-            throw not_ours(path, "is no directory, expected one or nothing of that name");
+            throw not_ours(path, "is not a directory, expected one or nothing of that name");
         }
         const std::string path = path_of(directory, file.name);
         const Occupant occupant = occupant_of(path);
         if (occupant == Occupant::other || occupant == Occupant::directory) {
-            throw not_ours(path, "is no regular file, expected none of that name");
+            throw not_ours(path, "is not a regular file, expected none of that name");
         }
         if (occupant == Occupant::file && read_regular(path) == file.bytes) {
             changes.unchanged.push_back(file.name);

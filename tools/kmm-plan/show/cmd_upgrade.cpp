@@ -80,8 +80,10 @@ std::string upgrade_text(const api::Module& module, const std::string& version, 
         next = fmt::format("next  kmm-upgrade start module {} --to {}\n", module.full_name(), version);
     }
     return cli::folded_table({"NODE", "KERNEL", "CURRENT", "TARGET", "STEPS", "BLOCKER"}, std::move(rows), 2, width) +
-           fmt::format("\n{} of {} nodes to upgrade, one after the other; {} blocked, {} done\n", open, nodes.size(),
-                       blocked, done) +
+           fmt::format("
+{} of {} node{} to upgrade, one after the other; {} blocked, {} done
+", open, nodes.size(),
+                       nodes.size() == 1 ? "" : "s", blocked, done) +
            next;
 }
 

@@ -28,7 +28,8 @@ Exit check(const cli::Args& args, cli::Context& context, const char* kind, std::
     const auto way = target ? switch_way(args) : std::string();
     const auto directory = target ? absolute_option(args, "from") : std::string();
     if (!directory.empty() && way != "binaries")
-        throw Error(Exit::usage, "missing-option", "--from requires --switch binaries");
+        throw Error(Exit::usage, "missing-option", "--from requires --switch binaries")
+            .hint("add --switch binaries, or leave --from out");
     if (args.get("via")) {
         const auto questions = target ? questions_before(catalogue, seen, *target, way, directory,
                                                          args.get("ignore-preflight-errors").value_or(""))

@@ -115,7 +115,8 @@ Exit run_scan(const cli::Args& args, cli::Context& context) {
     Access access(args, context);
     auto& call = access.call;
     if (!args.positional("VERSION").empty() || args.flag("stx"))
-        throw Error(Exit::usage, "bad-value", "--scan takes neither VERSION nor --stx");
+        throw Error(Exit::usage, "bad-value", "--scan takes neither VERSION nor --stx")
+            .hint("leave them out, or leave --scan out");
     NodeQuestions questions;
     questions.scans = true;
     questions.directory = absolute_option(args, "from");

@@ -28,11 +28,14 @@ void take_switch(const cli::Args& args, upgrade::kubernetes::Subject& subject) {
     subject.directory = absolute_option(args, "from");
     subject.command = absolute_option(args, "command");
     if (!subject.directory.empty() && subject.way != "binaries")
-        throw Error(Exit::usage, "missing-option", "--from requires --switch binaries");
+        throw Error(Exit::usage, "missing-option", "--from requires --switch binaries")
+            .hint("add --switch binaries, or leave --from out");
     if (!subject.command.empty() && subject.way != "command")
-        throw Error(Exit::usage, "missing-option", "--command requires --switch command");
+        throw Error(Exit::usage, "missing-option", "--command requires --switch command")
+            .hint("add --switch command, or leave --command out");
     if (subject.way == "command" && subject.command.empty())
-        throw Error(Exit::usage, "missing-option", "--switch command requires --command PROGRAM");
+        throw Error(Exit::usage, "missing-option", "--switch command requires --command PROGRAM")
+            .hint("add --command PROGRAM");
     if (subject.way.empty() && !args.flag("dry-run"))
         throw Error(Exit::usage, "missing-option",
                     "--switch WAY is missing: how kubeadm and kubelet of the version get onto the nodes")
@@ -60,7 +63,8 @@ drive::KubernetesRequest request_of(const cli::Args& args, Call& call, const kub
     if (const auto directory = args.get("networking")) request.subject.networking = absolute_path(*directory);
     request.is_networking_first = args.flag("networking-first");
     if (request.is_networking_first && request.subject.networking.empty())
-        throw Error(Exit::usage, "missing-option", "--networking-first requires --networking DIR");
+        throw Error(Exit::usage, "missing-option", "--networking-first requires --networking DIR")
+            .hint("add --networking DIR");
     if (const auto image = args.get("canary-image")) {
         request.subject.canary_image = *image;
         if (image->empty() || request.subject.networking.empty())

@@ -238,7 +238,8 @@ Exit run_versions(const cli::Args& args, cli::Context& context) {
     if (args.flag("scan")) return run_scan(args, context);
     for (const auto* option : {"from", "via"})
         if (args.source(option) == "option")
-            throw Error(Exit::usage, "missing-option", fmt::format("--{} requires --scan", option));
+            throw Error(Exit::usage, "missing-option", fmt::format("--{} requires --scan", option))
+                .hint("add --scan");
     Call call(args, context);
     const auto named = args.positional("VERSION");
     const auto wanted = named.empty() ? std::nullopt : std::optional(version_argument(named));

@@ -37,7 +37,8 @@ void take_freeze_options(const cli::Args& args, upgrade::kubernetes::Subject& su
             if (name.empty() || name == k_user || name.find_first_of(" \t\n") != std::string_view::npos)
                 throw Error(
                     Exit::usage, "bad-value",
-                    fmt::format("--freeze-except: expected a namespace or user:NAME, found '{}'", base::escape(piece)));
+                    fmt::format("--freeze-except: expected a namespace or user:NAME, found '{}'", base::escape(piece)))
+                    .hint("for example --freeze-except kube-system");
             subject.freeze_except.emplace_back(name);
         }
     const auto text = args.get("freeze-for").value_or(k_freeze_default);
@@ -49,7 +50,8 @@ void take_freeze_options(const cli::Args& args, upgrade::kubernetes::Subject& su
     if (args.flag("no-freeze")) {
         for (const auto* other : {"freeze-for", "freeze-except"})
             if (args.source(other) == "option")
-                throw Error(Exit::usage, "bad-value", fmt::format("--{} and --no-freeze contradict each other", other));
+                throw Error(Exit::usage, "bad-value", fmt::format("--{} and --no-freeze contradict each other", other))
+                    .hint("leave one of them out");
         return;
     }
     subject.freeze = text;

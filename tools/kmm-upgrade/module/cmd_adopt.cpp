@@ -44,7 +44,7 @@ drive::AdoptRequest adopt_request_of(const cli::Args& args) {
         const auto given = args.get(name);
         if (given && given->empty())
             throw Error(Exit::usage, "bad-value", fmt::format("--{} is empty", name))
-                .hint(fmt::format("--{} none says that there is none", name));
+                .hint(fmt::format("use --{} none if there is none", name));
         return given && *given == "none" ? std::optional<std::string>("") : given;
     };
     request.from = or_none("from");
@@ -146,7 +146,8 @@ Exit run_adopt(const cli::Args& args, cli::Context& context) {
     run.options.max_unavailable = std::max(wanted, adopted.in_the_middle);
     if (run.options.max_unavailable > wanted)
         adopted.notes.push_back(
-            fmt::format("{} nodes are in the middle: so many may be in flight", adopted.in_the_middle));
+            fmt::format("{} in the middle: so many may be in flight",
+                        adopted.in_the_middle == 1 ? "1 node is" : fmt::format("{} nodes are", adopted.in_the_middle)));
     put_place(run, place);
     run.cluster_identity = cluster.store->identity(server != nullptr && !dry);
     if (run.options.via == upgrade::Via::self && run.options.worker_image.empty())

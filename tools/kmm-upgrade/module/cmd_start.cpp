@@ -51,8 +51,8 @@ void require_as_planned(const std::string& file, const api::Objects& objects, co
             .hint(k_hint);
     if (drifted.empty()) return;
     Error error(Exit::checks_failed, "plan-drifted",
-                fmt::format("the cluster is no longer as {} says: {} of {} nodes differ; nothing was changed", file,
-                            drifted.size(), saved.nodes.size()));
+                fmt::format("the cluster is no longer as {} says: {} of {} node{} differ; nothing was changed", file,
+                            drifted.size(), saved.nodes.size(), saved.nodes.size() == 1 ? "" : "s"));
     for (std::size_t i = 0; i < std::min(drifted.size(), k_told_max); ++i)
         error.detail(drifted[i].first, drifted[i].second);
     if (drifted.size() > k_told_max) error.detail("more", fmt::format("{} nodes", drifted.size() - k_told_max));

@@ -129,7 +129,7 @@ std::string ClusterAccess::kinds_to_create(const upgrade::Options& options, Defi
                     fmt::format("KMM's operator is running in {} (Pod {}), which brings the kind {}; it is not there",
                                 place, signs.pods.front().name, kinds.front().kind))
             .detail("known by", signs.pods.front().sign)
-            .hint("look why its installation is not complete; --operator absent if that is no operator of KMM");
+            .hint("look why its installation is not complete; --operator absent if that is not an operator of KMM");
     std::vector<std::string> names;
     for (const auto& kind : kinds) names.push_back(kind.full_name());
     return base::join(names, ",");

@@ -95,7 +95,8 @@ private:
                                                                    const std::string& digest) {
         Diagnostics faults;
         const auto documents = value::read_any(call.stdin_text, "the worker's input", faults);
-        if (documents.empty() || has_errors(faults)) throw bug("a worker was given an input that is no ModuleConfig");
+        if (documents.empty() || has_errors(faults))
+            throw bug("a worker was given an input that is not a ModuleConfig");
         auto config = documents.front().root;
         const auto image = config.get_string({"containerImage"});
         auto name = drive::pinned_image(image, digest);

@@ -123,7 +123,8 @@ std::string dash(const std::string& text) { return text.empty() ? "-" : text; }
 
 std::string counts_text(const upgrade::Run& run) {
     const auto counts = upgrade::count(run);
-    auto text = fmt::format("{} of {} {}s done", counts.done, counts.total, upgrade::describe(run).member);
+    auto text = fmt::format("{} of {} {}{} done", counts.done, counts.total, upgrade::describe(run).member,
+                            counts.total == 1 ? "" : "s");
     const auto add = [&](std::size_t number, const char* word) {
         if (number > 0) text += fmt::format(", {} {}", number, word);
     };

@@ -236,7 +236,8 @@ void take_draining_walk_options(const cli::Args& args, drive::StartRequest& requ
     else
         for (const auto* name : {"force", "delete-emptydir-data", "grace-period"})
             if (args.flag(name) || args.get(name))
-                throw Error(Exit::usage, "bad-value", fmt::format("--{} and --no-drain contradict each other", name));
+                throw Error(Exit::usage, "bad-value", fmt::format("--{} and --no-drain contradict each other", name))
+                    .hint("leave one of them out");
     take_walk_options(draining, request);
 }
 

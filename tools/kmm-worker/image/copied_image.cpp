@@ -32,7 +32,7 @@ void require_own_directories(const std::string& root, const std::string& directo
         throw Error(
             Exit::unsafe, "image-unsafe",
             fmt::format("{} can be changed by other users, its modules are not loaded", base::escape(path.native())))
-            .hint("kmm-worker load pulls the image itself; remove that directory if it is none of yours");
+            .hint("kmm-worker load pulls the image itself; remove that directory if it is not yours");
     }
 }
 

@@ -113,7 +113,8 @@ std::uint64_t cache_size(const cli::Args& args) {
     const auto row = std::find_if(std::begin(units), std::end(units), [&](const auto& u) { return u.first == unit; });
     if (fault != std::errc{} || row == std::end(units) || value > (~std::uint64_t{0} >> row->second)) {
         throw Error(Exit::usage, "bad-value",
-                    fmt::format("--cache-size {}: expected a size as 500MiB or 4GiB", base::escape(*text)));
+                    fmt::format("--cache-size {}: expected a size as 500MiB or 4GiB", base::escape(*text)))
+            .hint("for example --cache-size 4GiB");
     }
     return value << row->second;
 }

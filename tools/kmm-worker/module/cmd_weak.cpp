@@ -75,7 +75,7 @@ WeakKernel plan_kernel_links(const kubeadm::Place& place, const std::string& rel
                          : !addon_path(before).empty()                 ? "replace"
                                                                        : "leave";
             if (row.action == "leave")
-                row.reason = before.empty() ? "a file that is no link has this path"
+                row.reason = before.empty() ? "a file that is not a link has this path"
                                             : fmt::format("somebody else's link has this path, to {}", before);
             if (row.action == "leave") row.code = "not-ours";
             links.erase(candidate.subpath);
@@ -91,7 +91,8 @@ WeakKernel plan_kernel_links(const kubeadm::Place& place, const std::string& rel
         if (addon_path(target).empty()) {
             row.action = "leave";
             row.code = "not-ours";
-            row.reason = target.empty() ? "a file that is no link" : fmt::format("somebody else's link, to {}", target);
+            row.reason =
+                target.empty() ? "a file that is not a link" : fmt::format("somebody else's link, to {}", target);
         } else if (of != made.rows.end()) {
             // One line says both: why it gets no link, and that the one it has goes away.
             of->action = "remove";

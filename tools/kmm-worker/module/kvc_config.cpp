@@ -286,7 +286,7 @@ void read_kvc_file(const std::string& path, KvcConfig& config) {
 KvcConfig read_kvc_config(const kmod::HostPaths& host, const std::string& name) {
     if (!is_kvc_name(name)) {
         throw Error(Exit::usage, "bad-value",
-                    fmt::format("'{}' is no name of a kmods-via-containers instance", base::escape(name)))
+                    fmt::format("'{}' is not the name of a kmods-via-containers instance", base::escape(name)))
             .hint(
                 "NAME is that of a file /etc/kvc/NAME.conf: at most 128 letters, digits, '_', '-' or '.', neither '.' "
                 "nor '-' first");

@@ -42,15 +42,18 @@ kubeadm::Switch switch_of(const cli::Args& args, bool scans = false) {
                                   : Way::none;
     if (const auto from = args.get("from")) {
         if (how.way != Way::binaries && !scans)
-            throw Error(Exit::usage, "usage", "--from requires --switch binaries");
+            throw Error(Exit::usage, "usage", "--from requires --switch binaries")
+                .hint("add --switch binaries, or leave --from out");
         how.directory = absolute("from", *from);
     }
     if (const auto command = args.get("command")) {
-        if (how.way != Way::command) throw Error(Exit::usage, "usage", "--command requires --switch command");
+        if (how.way != Way::command) throw Error(Exit::usage, "usage", "--command requires --switch command")
+            .hint("add --switch command, or leave --command out");
         how.command = absolute("command", *command);
     }
     if (how.way == Way::command && how.command.empty())
-        throw Error(Exit::usage, "missing-option", "--switch command requires --command PROGRAM");
+        throw Error(Exit::usage, "missing-option", "--switch command requires --command PROGRAM")
+            .hint("add --command PROGRAM");
     return how;
 }
 
@@ -69,7 +72,8 @@ kubeadm::PlacingQuestion placing_of(const std::string& text) {
         equals == std::string::npos ? std::nullopt : kubernetes::Version::parse(text.substr(equals + 1));
     if (version && (program == "kubeadm" || program == "kubelet")) return {program, *version};
     throw Error(Exit::usage, "bad-value",
-                fmt::format("--placing: expected kubeadm=VERSION or kubelet=VERSION, found '{}'", base::escape(text)));
+                fmt::format("--placing: expected kubeadm=VERSION or kubelet=VERSION, found '{}'", base::escape(text)))
+        .hint("for example --placing kubeadm=v1.35.4");
 }
 
 kubeadm::FactQuestions questions_of(const cli::Args& args) {
@@ -82,9 +86,11 @@ kubeadm::FactQuestions questions_of(const cli::Args& args) {
     questions.ignored_preflight = args.get("ignore-preflight-errors").value_or("");
     const bool has_way = questions.how.way != kubeadm::Switch::Way::none;
     if (!questions.placing.empty() && !has_way)
-        throw Error(Exit::usage, "missing-option", "--placing requires --switch packages, binaries or command");
+        throw Error(Exit::usage, "missing-option", "--placing requires --switch packages, binaries or command")
+            .hint("add --switch packages");
     if (has_way && !questions.with_upgrade)
-        throw Error(Exit::usage, "missing-option", "--switch requires --for-upgrade");
+        throw Error(Exit::usage, "missing-option", "--switch requires --for-upgrade")
+            .hint("add --for-upgrade");
     return questions;
 }
 
@@ -363,7 +369,8 @@ std::vector<cli::Verb> verbs_kubernetes() {
         const auto keep = base::parse_number<std::size_t>(text);
         if (!keep || *keep == 0)
             throw Error(Exit::usage, "bad-value",
-                        fmt::format("--keep: expected a number from 1 on, found '{}'", base::escape(text)));
+                        fmt::format("--keep: expected a number from 1 on, found '{}'", base::escape(text)))
+                .hint("for example --keep 3");
         return report_step(kubeadm::prune_node(here.node, name_of_backup(args), *keep), here.node.slot(), context);
     };
 

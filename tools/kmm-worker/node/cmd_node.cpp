@@ -31,7 +31,8 @@ std::chrono::milliseconds settle_time(const cli::Args& args) {
     if (!text) return std::chrono::milliseconds(0);
     if (const auto duration = base::parse_duration(*text)) return *duration;
     throw Error(Exit::usage, "bad-value",
-                fmt::format("--settle: expected a duration like 30s, found '{}'", base::escape(*text)));
+                fmt::format("--settle: expected a duration like 30s, found '{}'", base::escape(*text)))
+        .hint("for example --settle 30s");
 }
 
 /// What --expect names: modules by name, and where they are from.

@@ -25,7 +25,8 @@ bool enter_node(const cli::Args& args) {
     if (!root && !namespaces) return false;
     if ((root && namespaces) || args.get("host-root"))
         throw Error(Exit::usage, "bad-value",
-                    "expected one of --node-root, --node-namespaces and --host-root, found several");
+                    "expected one of --node-root, --node-namespaces and --host-root, found several")
+            .hint("leave the others out");
     net::load_curl();
     keep_termination_log();
     if (root) sys::enter_root(*root);

@@ -334,6 +334,11 @@ TEST_CASE("facts are read, replaced member by member, and written again") {
     CHECK(value::to_yaml(rp::facts_node(again)) == value::to_yaml(rp::facts_node(facts)));
     (void)rp::decode_facts(value::read_yaml("clusterversion: x\nkernels: [{}]\n", "h", faults).at(0), faults);
     CHECK(faults.size() == 2);
+    faults.clear();
+    const std::string object = "apiVersion: v1\nkind: Node\nmetadata: {name: n}\n";
+    (void)rp::decode_facts(value::read_yaml(object, "h", faults).at(0), faults);
+    REQUIRE(faults.size() == 1);
+    CHECK(faults[0].message == "expected facts of a cluster, found a document of kind Node");
 }
 
 TEST_CASE("facts on a kernel of a release have its version, also with large pages") {

@@ -275,8 +275,8 @@ TEST_CASE("of a Pod that its kubelet does not end the kubelet is named") {
     Drive drive(world, world.prepare(draining()));
     CHECK(drive.driver.walk() == Ended::paused);
     CHECK(drive.recorder.node("node-a").hint ==
-          "the kubelet of node-a does not end shop/web-2: look at its log; if the node is off for good: kubectl delete "
-          "pod -n shop web-2 --force");
+          "the kubelet of node-a does not end shop/web-2: look at its log; if the node will not start again: kubectl "
+          "delete pod -n shop web-2 --force");
 }
 
 TEST_CASE("Pods that take long to end are named as often, the first three of them") {

@@ -66,7 +66,7 @@ TEST_CASE("everything that would fail is found before anything is touched") {
          "no-mapping: no kernel mapping of Module drivers/kmm-hello matches kernel 5.0"},
         {"version not in the Module", [](World&, StartRequest& request) { request.to_version = "v3"; },
          Exit::checks_failed, "version-mismatch", ""},
-        {"a version that is no label value",
+        {"a version that is not a label value",
          [](World& world, StartRequest& request) {
              world.store.objects.modules[0].module_loader->container.version = request.to_version = "v 2";
          },

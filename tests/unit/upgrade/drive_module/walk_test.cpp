@@ -169,7 +169,7 @@ TEST_CASE("a node that the Module does not select any more is left as it is") {
     CHECK(on_v1(world, "node-b"));
 }
 
-TEST_CASE("an answer in another format is no answer") {
+TEST_CASE("an answer in another format is not an answer") {
     World world(1);
     Drive drive(world, world.prepare());
     world.nodes.fault = [&](const cluster::WorkerCall&, const auto& act) -> Answer {

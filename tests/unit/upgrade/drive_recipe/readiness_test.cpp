@@ -92,7 +92,7 @@ TEST_CASE("claims, load balancers, ReplicaSets and Modules are not ready because
                            "3, availableNumber: 3}}}")
               .empty());
     CHECK(problem(module + "{devicePlugin: {}}, status: {devicePlugin: {nodesMatchingSelectorNumber: 1}}}") ==
-          "Module m: devicePlugin is available on 0 of 1 nodes");
+          "Module m: devicePlugin is available on 0 of 1 node");
 }
 
 TEST_CASE("a Deployment is ready when no Pod of before is left: those that are available may be the old ones") {
