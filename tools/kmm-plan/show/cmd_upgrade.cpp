@@ -80,9 +80,7 @@ std::string upgrade_text(const api::Module& module, const std::string& version, 
         next = fmt::format("next  kmm-upgrade start module {} --to {}\n", module.full_name(), version);
     }
     return cli::folded_table({"NODE", "KERNEL", "CURRENT", "TARGET", "STEPS", "BLOCKER"}, std::move(rows), 2, width) +
-           fmt::format("
-{} of {} node{} to upgrade, one after the other; {} blocked, {} done
-", open, nodes.size(),
+           fmt::format("\n{} of {} node{} to upgrade, one after the other; {} blocked, {} done\n", open, nodes.size(),
                        nodes.size() == 1 ? "" : "s", blocked, done) +
            next;
 }
