@@ -167,8 +167,8 @@ class Stuck(ClusterCase):
         self.refused(
             fleet,
             "",
-            f"the kubelet of {node} does not end dead-work/stays: look at its log; if the node is off for "
-            "good: kubectl delete pod -n dead-work stays --force",
+            f"the kubelet of {node} does not end dead-work/stays: look at its log; if the node will not start "
+            "again: kubectl delete pod -n dead-work stays --force",
         )
         self.api.delete(path, gracePeriodSeconds=0)
         self.retried(fleet)

@@ -290,8 +290,8 @@ class Silent(LabCase):
         pod = r"default/web-\S+ \(Terminating since \d+s"
         self.assertRegex(told, rf"waits for \d Pods? to end: .*{pod}")
         self.assertRegex(told, rf"\d Pods? still there after 1m15s: .*{pod}\)")
-        self.assertRegex(" ".join(told.split()), r"the kubelet of w1 does not end \S+: look at its log; if the node is "
-                                                 r"off for good: kubectl delete pod -n \S+ \S+ --force")
+        self.assertRegex(" ".join(told.split()), r"the kubelet of w1 does not end \S+: look at its log; if the node "
+                                                 r"will not start again: kubectl delete pod -n \S+ \S+ --force")
         self.assertIn("draining-failed", self.tool("show"))
         # As long as it is off, another try ends as this one did.
         self.assertIn("the kubelet of w1 does not end", self.tool("resume", expect=11))
