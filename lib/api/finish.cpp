@@ -15,6 +15,7 @@
 
 #include "api/codec.hpp"
 #include "api/unnamed.hpp"
+#include "base/counted.hpp"
 #include "base/text.hpp"
 
 namespace kmm::api {
@@ -47,7 +48,7 @@ void fold_notes(Diagnostics& diagnostics, std::string_view code, std::string_vie
     const std::size_t others = kinds.size() > k_named_max ? kinds.size() - k_named_max : 0;
     kinds.resize(kinds.size() - others);
     Diagnostic note = *first;
-    note.message = fmt::format("{} object{} {} {} not read: {}{}", total, total == 1 ? "" : "s", reason,
+    note.message = fmt::format("{} {} {} not read: {}{}", base::counted(total, "object"), reason,
                                total == 1 ? "was" : "were", base::join(kinds, ", "),
                                others == 0 ? "" : fmt::format(" and {} other kinds", others));
     std::erase_if(diagnostics, [&](const Diagnostic& one) { return folds(one); });

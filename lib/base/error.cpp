@@ -9,6 +9,8 @@
 
 #include <fmt/format.h>
 
+#include "base/counted.hpp"
+
 namespace kmm {
 
 std::string Position::to_string() const {
@@ -62,7 +64,7 @@ Error Error::from_diagnostics(Diagnostics diagnostics, std::size_t left_out) {
         if (first->position) error.at(*first->position);
         error.hint(first->hint);
     }
-    if (left_out != 0) error.detail("left out", fmt::format("{} more fault{}", left_out, left_out == 1 ? "" : "s"));
+    if (left_out != 0) error.detail("left out", base::counted(left_out, "more fault"));
     error.diagnostics_ = std::move(diagnostics);
     return error;
 }

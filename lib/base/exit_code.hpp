@@ -12,7 +12,7 @@ namespace kmm {
 enum class Exit : int {
     ok = 0,              ///< done, or nothing to do
     other = 1,           ///< anything not listed
-    changes = 2,         ///< `diff` and `--detailed-exitcode` only: there are changes
+    changes = 2,         ///< `diff` only: there are changes
     checks_failed = 10,  ///< checks failed, nothing was changed
     paused = 11,         ///< stopped by a failure or a pause, resumable
     partial = 12,        ///< some nodes failed or were skipped, the rest is done

@@ -2,6 +2,7 @@
 // Pages that stand alone: no script, nothing is loaded from elsewhere.
 #include <fmt/format.h>
 
+#include "base/counted.hpp"
 #include "base/printable.hpp"
 #include "base/text.hpp"
 #include "report/report.hpp"
@@ -56,8 +57,8 @@ std::string to_html(const Report& report) {
         for (const auto& finding : report.findings) { text += html_row(finding); }
         text += "</table>\n";
     }
-    text += fmt::format("<p>{} file{}, {} {}</p>\n", report.files.size(), report.files.size() == 1 ? "" : "s",
-                        html_text(report.tool), html_text(report.version));
+    text += fmt::format("<p>{}, {} {}</p>\n", base::counted(report.files.size(), "file"), html_text(report.tool),
+                        html_text(report.version));
     return html_page(
         fmt::format("{} {}: {}", report.tool, report.check, summary(report.findings)),
         "tr.error td:first-child { background: #c22; color: #fff }\ntr.warning td:first-child { background: #fd8 }\n",

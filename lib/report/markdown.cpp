@@ -2,6 +2,7 @@
 // GitHub-flavoured Markdown, for step summaries and comments of merge requests.
 #include <fmt/format.h>
 
+#include "base/counted.hpp"
 #include "base/printable.hpp"
 #include "base/text.hpp"
 #include "report/report.hpp"
@@ -48,7 +49,7 @@ std::string to_markdown(const Report& report, std::size_t bytes_max) {
     constexpr std::size_t k_last_line_max = 64;
     std::string text = fmt::format("## {} {}: {}\n\n", report.tool, report.check, summary(report.findings));
     if (report.findings.empty()) {
-        return text + fmt::format("{} file{}\n", report.files.size(), report.files.size() == 1 ? "" : "s");
+        return text + base::counted(report.files.size(), "file") + '\n';
     }
     text += "| severity | place | finding | code |\n| --- | --- | --- | --- |\n";
     for (std::size_t i = 0; i < report.findings.size(); ++i) {

@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include "base/counted.hpp"
+
 namespace kmm::report {
 
 namespace {
@@ -35,7 +37,7 @@ std::string summary(const Diagnostics& findings) {
     for (const Severity severity : {Severity::error, Severity::warning, Severity::note}) {
         const std::size_t number = count(findings, severity);
         if (number == 0) { continue; }
-        text += fmt::format("{}{} {}{}", text.empty() ? "" : ", ", number, to_string(severity), number == 1 ? "" : "s");
+        text += (text.empty() ? "" : ", ") + base::counted(number, to_string(severity));
     }
     return text.empty() ? "no findings" : text;
 }

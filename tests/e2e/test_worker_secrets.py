@@ -96,7 +96,7 @@ class Secrets(unittest.TestCase):
             **more,
         )
         if fake:
-            environment["LD_PRELOAD"] = str(case.TOOLS.bin.parent / "lib/libfake_kernel.so")
+            environment["LD_PRELOAD"] = str(worker_case.fake_kernel(case.TOOLS.bin))
         done = subprocess.run(
             [str(case.TOOLS.bin / "kmm-worker"), *words],
             cwd=self.root,

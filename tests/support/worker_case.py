@@ -45,6 +45,15 @@ VERMAGIC = RELEASE + " SMP preempt mod_unload modversions "
 PACKERS = {"gzip": lambda data: gzip.compress(data, mtime=0), "xz": lzma.compress}
 
 
+def fake_kernel(programs):
+    """The library that answers in the kernel's place, beside the directory of the programs. The loader would go on
+    without one that is not there, and the machine's own kernel would be asked."""
+    library = programs.parent / "lib/libfake_kernel.so"
+    if not library.exists():
+        raise FileNotFoundError(f"{library} is not built")
+    return library
+
+
 def make_ko(spec):
     """The bytes of a module file, compressed where the case says so."""
     plain = plain_ko(spec)
@@ -239,7 +248,7 @@ def main():
                 script += " ".join(map(str, (call, name, *words))) + "\n"
                 script += "".join(f"log {line}\n" for line in answer.get("log", []))
         pathlib.Path("kernel.script").write_text(script)
-        library = pathlib.Path(shutil.which("kmm-worker")).parent.parent / "lib/libfake_kernel.so"
+        library = fake_kernel(pathlib.Path(shutil.which("kmm-worker")).parent)
         environment.update(LD_PRELOAD=str(library), FAKE_KERNEL_SCRIPT=str(pathlib.Path("kernel.script").absolute()),
                            ASAN_OPTIONS=os.environ.get("ASAN_OPTIONS", "") + ":verify_asan_link_order=0:detect_leaks=0")
     given = pathlib.Path("stdin").read_text().replace("@REGISTRY@", address) if pathlib.Path("stdin").exists() else ""

@@ -256,7 +256,8 @@ constexpr CodeText k_errors[] = {
      "They go into an annotation of worker Pods.", "leave scopes out that no Module uses"},
     {"previous-unknown", "error", "nobody knows which image or kernel the node had before",
      "The record was rebuilt from the cluster, or the Node named no kernel when the update started.",
-     "upgrade to the old version: put it back into the Module, or kmm-upgrade start kernel --to RELEASE"},
+     "upgrade to the old version: put it back into the Module, or kmm-upgrade start kernel --to RELEASE --install "
+     "COMMAND"},
     {"recipe-copy-missing", "error", "a driver of a recipe has no copy for the kernel that nodes are to run",
      "The DaemonSet of a recipe's driver selects nodes of one kernel.",
      "kmm-upgrade start recipe NAME --next-kernel RELEASE makes it before nodes run that kernel"},

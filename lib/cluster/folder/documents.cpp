@@ -17,6 +17,7 @@
 
 #include "api/codec.hpp"
 #include "api/object_decoder.hpp"
+#include "base/counted.hpp"
 #include "base/join_some.hpp"
 #include "base/text.hpp"
 #include "cluster/folder/compare_reference.hpp"
@@ -336,7 +337,7 @@ private:
 
     void note_left_out(const std::string& chart, const std::vector<std::string>& files) {
         constexpr std::size_t k_named_max = 4;
-        const std::string count = fmt::format("{} file{}", files.size(), files.size() == 1 ? "" : "s");
+        const std::string count = base::counted(files.size(), "file");
         if (!chart.empty()) {
             report(diagnostics_, Severity::note, "unknown-kind", Exit::data, files.front(),
                    fmt::format("{} of a Helm chart {} not read", count, files.size() == 1 ? "was" : "were"));

@@ -47,6 +47,8 @@ private:
             return std::nullopt;
         }
         std::string into;
+        const auto last_end = from.rfind('}');  // behind it no variable ends, and none is looked for
+        const auto* const end_of_last = last_end == std::string_view::npos ? from.data() : from.data() + last_end;
         while (!from.empty()) {
             const auto dollar = std::min(from.find('$'), from.size());
             into.append(from.substr(0, dollar));
@@ -54,7 +56,8 @@ private:
             if (from.starts_with("$$")) {
                 into.push_back('$');
                 from.remove_prefix(2);
-            } else if (const auto end = from.find('}'); from.starts_with("${") && end != std::string_view::npos) {
+            } else if (from.starts_with("${") && from.data() < end_of_last) {
+                const auto end = from.find('}');
                 into.append(value_of(from.substr(2, end - 2), mark));
                 from.remove_prefix(end + 1);
             } else {

@@ -21,10 +21,11 @@ struct FluxVariables {
     [[nodiscard]] bool are_used() const noexcept { return has_others || !values.empty(); }
 };
 
-/// Replaces the variables in all texts and keys of an object, $$ by $, and reads a plain scalar again, as Flux does;
-/// an object with the label or annotation kustomize.toolkit.fluxcd.io/substitute: disabled stays as it is. `text` is
-/// what the object was read from. Returns the variables without a value and without a default, and where each stands
-/// first: nothing is put in their place. What is in the braces beside a name and a default (:= :- =) counts as such.
+/// Replaces the variables in all texts and keys of an object, $$ by $, and reads a plain scalar again, as Flux does; a
+/// quoted one stays a text, where Flux reads it again if it then stands plain. An object with the label or annotation
+/// kustomize.toolkit.fluxcd.io/substitute: disabled stays as it is. `text` is what the object was read from. Returns
+/// the variables without a value and without a default, and where each stands first: nothing is put in their place.
+/// What is in the braces beside a name and a default (:= :- =) counts as such.
 [[nodiscard]] std::map<std::string, value::Mark> replace_variables(value::Node& object, std::string_view text,
                                                                    const FluxVariables& variables);
 

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "base/counted.hpp"
 #include "base/text.hpp"
 #include "kmod/check/host_checks.hpp"
 #include "kmod/ko/files.hpp"
@@ -83,8 +84,8 @@ void KernelVersions::check(const ModuleFile& file, const std::vector<HostModule>
     if (result.unknown.empty() || file.crcs.empty()) return;
     add_finding(
         findings, Severity::warning, "versions-not-checked",
-        fmt::format("nothing on this host tells which version the kernel has of {} symbol{} of module {}: {}",
-                    result.unknown.size(), result.unknown.size() == 1 ? "" : "s", file.name, first_of(result.unknown)),
+        fmt::format("nothing on this host tells which version the kernel has of {} of module {}: {}",
+                    base::counted(result.unknown.size(), "symbol"), file.name, first_of(result.unknown)),
         headers_ ? "" : "install the headers of the running kernel, whose Module.symvers lists them");
 }
 

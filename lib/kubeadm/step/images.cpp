@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/counted.hpp"
 #include "base/error.hpp"
 #include "base/last_lines.hpp"
 #include "base/text.hpp"
@@ -124,7 +125,7 @@ StepResult pull_images(const Node& node, const ImageOptions& options) {
     }
     const bool can_prove = !node.place.find_program("crictl").empty();
     const std::string count =
-        fmt::format("{} image{} of {}", wanted.size(), wanted.size() == 1 ? "" : "s", options.target.text());
+        fmt::format("{} of {}", base::counted(wanted.size(), "image"), options.target.text());
     auto slot = node.image_slot();
     const nodejob::JobSpec spec{fmt::format("images {}", options.target.text()), {}};
     const bool is_running = slot.adopt(spec.key).has_value();

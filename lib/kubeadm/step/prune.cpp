@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include "base/counted.hpp"
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "kubeadm/node/manifests.hpp"
@@ -151,10 +152,6 @@ std::size_t prune_backups(const Place& place, const std::string& current, std::s
     return names.size();
 }
 
-std::string counted(std::size_t number, std::string_view one, std::string_view several) {
-    return fmt::format("{} {}", number, number == 1 ? one : several);
-}
-
 }  // namespace
 
 StepResult prune_node(const Node& node, const std::string& backup, std::size_t keep) {
@@ -179,9 +176,9 @@ StepResult prune_node(const Node& node, const std::string& backup, std::size_t k
     result.facts = {{"backupsRemoved", std::to_string(backups)}, {"copiesRemoved", std::to_string(copies)}};
     result.already = backups + copies == 0;
     std::vector<std::string> removed;
-    if (backups != 0) removed.push_back(counted(backups, "old backup", "old backups"));
+    if (backups != 0) removed.push_back(base::counted(backups, "old backup"));
     if (copies != 0)
-        removed.push_back(fmt::format("{} of kubeadm in {}", counted(copies, "old copy", "old copies"),
+        removed.push_back(fmt::format("{} old {} of kubeadm in {}", copies, copies == 1 ? "copy" : "copies",
                                       k_kubeadm_copies));
     result.message = removed.empty() ? "nothing was removed" : "removed " + base::join(removed, ", ");
     return result;

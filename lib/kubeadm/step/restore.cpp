@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "base/counted.hpp"
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "digest/digest.hpp"
@@ -101,8 +102,8 @@ StepResult restore_files(const Node& node, const std::string& name) {
                     {"written", std::to_string(written)},
                     {"kubeletFilesChanged", kubelet_changed ? "true" : "false"}};
     result.message = written == 0 ? fmt::format("all {} files are those of backup {}", files.size(), name)
-                                  : fmt::format("{} of {} file{} restored from backup {}", written, files.size(),
-                                                files.size() == 1 ? "" : "s", name);
+                                  : fmt::format("{} of {} restored from backup {}", written,
+                                                base::counted(files.size(), "file"), name);
     if (kubelet_changed)
         result.warnings.emplace_back(
             "kubelet-restart-needed: files of the kubelet were restored: systemctl daemon-reload && systemctl restart "

@@ -17,6 +17,7 @@
 #include <fmt/format.h>
 
 #include "api/names.hpp"
+#include "base/counted.hpp"
 #include "base/module_name.hpp"
 #include "base/text.hpp"
 #include "plan/codes/reasons.hpp"
@@ -94,8 +95,8 @@ public:
             diagnostic.severity = Severity::warning;
             diagnostic.code = "module-conflict";
             diagnostic.message =
-                fmt::format("Modules {} and {} both load the kernel module {} on {} node{}, first {}", first, second,
-                            kernel_module, nodes.count, nodes.count == 1 ? "" : "s", nodes.first);
+                fmt::format("Modules {} and {} both load the kernel module {} on {}, first {}", first, second,
+                            kernel_module, base::counted(nodes.count, "node"), nodes.first);
             diagnostic.hint = "let their selectors exclude each other";
             diagnostic.position = place_of_kernel_module(objects, second);
             diagnostics.push_back(std::move(diagnostic));
@@ -158,8 +159,8 @@ public:
             diagnostic.severity = Severity::warning;
             diagnostic.code = "needs-not-loaded";
             diagnostic.message =
-                fmt::format("Module {} needs {}, which is not loaded on {} node{}, first {}", key.first, key.second,
-                            nodes.count, nodes.count == 1 ? "" : "s", nodes.first);
+                fmt::format("Module {} needs {}, which is not loaded on {}, first {}", key.first, key.second,
+                            base::counted(nodes.count, "node"), nodes.first);
             diagnostic.hint = fmt::format("kmm-plan why {} {}", nodes.first, key.second);
             for (const auto& module : objects.modules) {
                 if (module.full_name() == key.first && !module.meta.origin.file.empty()) {

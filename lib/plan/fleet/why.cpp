@@ -7,6 +7,7 @@
 
 #include "api/labels.hpp"
 #include "api/names.hpp"
+#include "base/counted.hpp"
 #include "plan/codes/reasons.hpp"
 #include "plan/decide/causes.hpp"
 #include "plan/decide/policy.hpp"
@@ -118,8 +119,7 @@ private:
         const std::size_t tried = attempts.empty() ? 0 : attempts.back().index + 1;
         if (tried < count) {
             line("mapping", Mark::fact,
-                 fmt::format("{} later mapping{} not tried: the first match wins", count - tried,
-                             count - tried == 1 ? "" : "s"));
+                 base::counted(count - tried, "later mapping") + " not tried: the first match wins");
         }
     }
 

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "base/counted.hpp"
 #include "recipe/resource/graph.hpp"
 #include "sys/two_threads.hpp"
 
@@ -42,8 +43,7 @@ std::vector<cli::Option> recipe_sources() {
 void require_resources(const RecipeDocuments& documents) {
     if (!documents.resources.empty() || !documents.modules.empty()) { return; }
     throw Error(Exit::not_found, "recipe-not-found",
-                fmt::format("no SpecialResource among {} document{}", documents.all.size(),
-                            documents.all.size() == 1 ? "" : "s"))
+                "no SpecialResource among " + base::counted(documents.all.size(), "document"))
         .hint("give one in -f");
 }
 

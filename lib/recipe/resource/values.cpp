@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "base/counted.hpp"
 #include "base/text.hpp"
 
 namespace kmm::recipe::plan {
@@ -211,8 +212,7 @@ RecipeKernels select_kernels(const Facts& facts, const SpecialResource& resource
         std::string hint = "give Nodes in -f, kernels in --facts FILE, or --fact kernels=RELEASE";
         const std::size_t nodes = facts.kernels.size() + (operator_only ? 0 : facts.left_out.size());
         if (nodes > 0) {
-            message = fmt::format("{}: {} selects none of {} node{}", resource.name, field, nodes,
-                                  nodes == 1 ? "" : "s");
+            message = fmt::format("{}: {} selects none of {}", resource.name, field, base::counted(nodes, "node"));
             hint = "compare it with the labels of the nodes";
         }
         throw Error(Exit::data, "no-kernels", std::move(message))

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string_view>
 
+#include "base/counted.hpp"
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "registry/layer/hash.hpp"
@@ -65,8 +66,8 @@ std::string scan_for_commands(EntryReader& tar, const std::string& path, Extract
         text += piece;
     }
     if (const std::size_t count = command_lines(text); count != 0) {
-        into.warnings.insert(fmt::format("image-command-ignored: /{}: {} install or remove line{}", base::escape(path),
-                                         count, count == 1 ? "" : "s"));
+        into.warnings.insert(fmt::format("image-command-ignored: /{}: {}", base::escape(path),
+                                         base::counted(count, "install or remove line")));
     }
     return text;
 }

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "api/workload.hpp"
+#include "base/counted.hpp"
 #include "base/join_some.hpp"
 #include "base/text.hpp"
 #include "upgrade/drive/step_runner.hpp"
@@ -28,7 +29,7 @@ constexpr milliseconds k_look_again{2000};
 constexpr milliseconds k_first_word{5000}, k_next_word{30'000};
 constexpr std::size_t k_named = 3;  ///< Pods, of those in the way
 
-std::string pods_text(std::size_t count) { return count == 1 ? "1 Pod" : fmt::format("{} Pods", count); }
+std::string pods_text(std::size_t count) { return base::counted(count, "Pod"); }
 
 /// "budget NS/NAME (needs 3, has 3)" of what the API server says when a budget forbids an eviction; its own words where
 /// they are others.

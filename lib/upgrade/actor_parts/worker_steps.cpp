@@ -34,6 +34,11 @@ std::string transport_cause(const Error& error) {
     return "";
 }
 
+Error node_gone(const std::string& node, std::string hint) {
+    return Error(Exit::not_found, "node-gone", fmt::format("there is no Node {}, and it does not answer", node))
+        .hint(std::move(hint));
+}
+
 void WorkerSteps::pause(milliseconds& wait) {
     if (interrupted_() || !clock_.sleep_for(wait) || interrupted_()) throw Leave{StepEnd::left};
     wait = std::min(wait * 2, k_longest_wait);

@@ -25,6 +25,9 @@ struct StepGroup {
 /// What the transport said last, after a colon; "" for nothing.
 [[nodiscard]] std::string transport_cause(const Error& error);
 
+/// not_found "node-gone": there is no Node of that name, and it does not answer; `hint` is what can be done.
+[[nodiscard]] Error node_gone(const std::string& node, std::string hint);
+
 /// Thread safe for different nodes. The references outlive it.
 class WorkerSteps {
 public:

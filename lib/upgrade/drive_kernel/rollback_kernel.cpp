@@ -28,8 +28,7 @@ void KernelActor::require_present(const std::string& name) {
     } catch (const Error&) {
         return;  // the API server may be the one of this very node
     }
-    throw Error(Exit::not_found, "node-gone", fmt::format("there is no Node {}, and it does not answer", name))
-        .hint(fmt::format("kmm-upgrade skip {} --reason TEXT leaves it out", name));
+    throw node_gone(name, fmt::format("kmm-upgrade skip {} --reason TEXT leaves it out", name));
 }
 
 bool KernelActor::is_gone(const std::string& name) {
@@ -48,7 +47,8 @@ Done KernelActor::roll_back(const std::string& name, const SystemSight& seen, co
     if (former.empty())
         throw Error(Exit::refused, "previous-unknown",
                     fmt::format("node {}: its kernel from before is unknown: its Node named none at the start", name))
-            .hint(fmt::format("kmm-upgrade abort --rollback none; then kmm-upgrade start kernel --to RELEASE --node {}",
+            .hint(fmt::format("kmm-upgrade abort --rollback none, then kmm-upgrade start kernel --to RELEASE --install "
+                              "COMMAND --node {}",
                               name));
     auto now = seen;
     // A reboot that was asked for comes whatever is said of the node now: its end is waited for.

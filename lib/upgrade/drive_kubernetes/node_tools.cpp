@@ -179,8 +179,7 @@ void NodeTools::require_present(const std::string& name) {
     } catch (const Error&) {
         return;  // the API server may be the one of this very node
     }
-    throw Error(Exit::not_found, "node-gone", fmt::format("there is no Node {}, and it does not answer", name))
-        .hint(hint_if_gone(name));
+    throw node_gone(name, hint_if_gone(name));
 }
 
 std::string NodeTools::hint_if_gone(const std::string& name) {

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "base/counted.hpp"
 #include "base/text.hpp"
 #include "upgrade/actor_parts/drainer.hpp"
 
@@ -51,8 +52,8 @@ DrainReview review_drain(cluster::Workloads& workloads, const api::Module& modul
         for (const auto& [name, text] : refused) names.insert(name);
         Error error(
             Exit::checks_failed, "pods-not-evictable",
-            fmt::format("{} of {} node{} cannot be drained; nothing was changed", names.size(), run.nodes.size(),
-                        run.nodes.size() == 1 ? "" : "s"));
+            fmt::format("{} of {} cannot be drained; nothing was changed", names.size(),
+                        base::counted(run.nodes.size(), "node")));
         for (const auto& [name, text] : refused) error.detail(name, text);
         throw error.hint("move these Pods, or add the option that is named");
     }

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/counted.hpp"
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "cluster/seam/object_facts.hpp"
@@ -150,8 +151,8 @@ std::string module_problem(const Node& live) {
         const auto available = count("availableNumber");
         const auto wanted = std::max(count("nodesMatchingSelectorNumber"), count("desiredNumber"));
         if (available < wanted)
-            return fmt::format("{}: {} is available on {} of {} node{}", object_text(live), part, available, wanted,
-                             wanted == 1 ? "" : "s");
+            return fmt::format("{}: {} is available on {} of {}", object_text(live), part, available,
+                               base::counted(static_cast<std::size_t>(wanted), "node"));
     }
     return "";
 }

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "base/counted.hpp"
 #include "base/text.hpp"
 #include "upgrade/drive/step_runner.hpp"
 #include "upgrade/drive_recipe/replaced_drivers.hpp"
@@ -31,12 +32,12 @@ Done RecipeActor::act_on_node(std::string_view step, const upgrade::recipe::Driv
                                                          : "tainted by someone else, stays so";
     } else if (step == upgrade::recipe::k_step_evict) {
         const auto evicted = downgrade_.await_evictions(node.node, deadline);
-        done.message = evicted == 0 ? "no Pod left to evict" : count_text(evicted, "Pod") + " evicted";
+        done.message = evicted == 0 ? "no Pod left to evict" : base::counted(evicted, "Pod") + " evicted";
     } else if (step == upgrade::recipe::k_step_restart) {
         const auto& state = state_of(node.state);
         const auto replaced = remove_replaced(state, deadline);
         static_cast<void>(apply(state.objects, own_hooks(), deadline, Drivers::replaced_by_hand));
-        done.message = count_text(downgrade_.restart(node, state, deadline), "driver Pod") + " replaced" + replaced;
+        done.message = base::counted(downgrade_.restart(node, state, deadline), "driver Pod") + " replaced" + replaced;
     } else {
         const auto lifted = downgrade_.untaint(node.node);
         done.message = "drivers restarted" + (lifted.empty() ? "" : ", " + lifted);

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "base/counted.hpp"
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "recipe/resource/facts.hpp"
@@ -93,7 +94,7 @@ Done RecipeActor::apply(const std::vector<ReleaseObject>& objects, const HookRun
     const auto demanded =
         std::count_if(objects.begin(), objects.end(), [](const ReleaseObject& one) { return one.on_demand; });
     done.message = fmt::format("{} of {} changed", changed,
-                               count_text(objects.size() - static_cast<std::size_t>(demanded), "object"));
+                               base::counted(objects.size() - static_cast<std::size_t>(demanded), "object"));
     return done;
 }
 
@@ -111,7 +112,7 @@ std::string RecipeActor::remove_replaced(const State& state, const Deadline& dea
     loaded().own.leave_those_of(now, gone);
     if (gone.empty()) return "";
     const auto removed = loaded().own.remove(gone, deadline);
-    return fmt::format(", {} of before removed{}", count_text(removed.count, "driver"), stays_text(removed));
+    return fmt::format(", {} of before removed{}", base::counted(removed.count, "driver"), stays_text(removed));
 }
 
 std::vector<std::string> RecipeActor::await_gates(const std::vector<ReleaseObject>& objects,
@@ -178,10 +179,10 @@ Done RecipeActor::gate(const State& state, const Deadline& deadline) {
     });
     Done done;
     done.message = waited == 0 ? "applied, no object is waited for"
-                               : count_text(static_cast<std::size_t>(waited), "object") + " ready";
+                               : base::counted(static_cast<std::size_t>(waited), "object") + " ready";
     if (!idle.empty()) done.message += fmt::format(" ({} no Pod)", base::join(idle, ", "));
     const std::lock_guard guard(turn_);
-    if (!state.label.empty()) done.message += ", " + count_text(label_nodes(state), "node") + " labelled";
+    if (!state.label.empty()) done.message += ", " + base::counted(label_nodes(state), "node") + " labelled";
     done.facts = Node::mapping({{"currentVersion", recorder_.header().to_version}, {"currentKnown", true}});
     return done;
 }
@@ -252,7 +253,7 @@ Done RecipeActor::prune(const Deadline& deadline) {
     }
     Done done;
     done.message = fmt::format(
-        "{} removed{}{}", count_text(removed.count, "obsolete object"),
+        "{} removed{}{}", base::counted(removed.count, "obsolete object"),
         left.kept.empty() ? "" : fmt::format(", {} kept for kernels that are still needed", left.kept.size()),
         stays_text(removed));
     return done;
@@ -263,7 +264,7 @@ Done RecipeActor::remove(const State& state, const Deadline& deadline) {
     if (!state.label.empty()) unlabel_nodes({state.label});
     const auto removed = loaded().own.remove(reversed, deadline);
     Done done;
-    done.message = count_text(removed.count, "object") + " removed" + stays_text(removed);
+    done.message = base::counted(removed.count, "object") + " removed" + stays_text(removed);
     done.facts = Node::mapping({{"currentVersion", ""}, {"currentKnown", true}});
     return done;
 }

@@ -10,6 +10,7 @@
 #include "api/codec.hpp"
 #include "api/labels.hpp"
 #include "api/workload.hpp"
+#include "base/counted.hpp"
 #include "base/join_some.hpp"
 #include "base/text.hpp"
 #include "plan/decide/order.hpp"
@@ -415,8 +416,8 @@ std::vector<upgrade::module::Node> check_all(const api::Objects& objects, const 
         if (error) ++failing;
     if (failing > 0) {
         Error all(Exit::checks_failed, "nodes-not-ready",
-                  fmt::format("{} of {} node{} cannot be upgraded; nothing was changed", failing, names.size(),
-                              names.size() == 1 ? "" : "s"));
+                  fmt::format("{} of {} cannot be upgraded; nothing was changed", failing,
+                              base::counted(names.size(), "node")));
         for (std::size_t index = 0; index < names.size(); ++index)
             if (errors[index]) tell_once(all, names, errors, index);
         throw all.hint("repair these nodes, or choose others with --node, then start again");

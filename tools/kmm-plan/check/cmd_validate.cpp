@@ -7,6 +7,7 @@
 #include "api/codec.hpp"
 #include "api/made_objects.hpp"
 #include "base/clean_path.hpp"
+#include "base/counted.hpp"
 #include "base/text.hpp"
 #include "cli/document.hpp"
 #include "kmm-plan/check/reporting.hpp"
@@ -22,10 +23,6 @@
 namespace kmm::tool_plan {
 
 namespace {
-
-std::string plural(std::size_t count, const char* noun) {
-    return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
-}
 
 /// The objects of one kind.
 struct KindNames {
@@ -198,11 +195,11 @@ std::string text_of(const Source& source, const Reporting& reporting) {
                       [](const Diagnostic& diagnostic) { return diagnostic.severity == Severity::note; }));
     std::string counts = counts_text(names_of(source.objects));
     if (const auto& wrapped = source.objects.wrapped; !wrapped.empty()) {
-        counts += fmt::format(", {} inside other kinds", plural(wrapped.size(), "object"));
+        counts += fmt::format(", {} inside other kinds", base::counted(wrapped.size(), "object"));
     }
     text += fmt::format("valid: {}; {}{}\n", counts,
-                        plural(source.diagnostics.size() - notes, "warning"),
-                        (notes == 0 ? "" : ", " + plural(notes, "note")) +
+                        base::counted(source.diagnostics.size() - notes, "warning"),
+                        (notes == 0 ? "" : ", " + base::counted(notes, "note")) +
                             (reporting.known() ? fmt::format(", {} known", *reporting.known()) : ""));
     return text;
 }

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "base/counted.hpp"
 #include "base/last_errno.hpp"
 #include "base/text.hpp"
 #include "cli/document.hpp"
@@ -137,7 +138,7 @@ Error Reporting::failure(Diagnostics findings) const {
         return std::move(error).hint(only.hint).detail("fail-on", "warning").attach(std::move(findings));
     }
     return Error(Exit::data, "warnings",
-                 fmt::format("{} warning{} found, and --fail-on warning is given", warnings, warnings == 1 ? "" : "s"))
+                 base::counted(warnings, "warning") + " found, and --fail-on warning is given")
         .hint("kmm-plan explain CODE describes each")
         .attach(std::move(findings));
 }

@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "base/counted.hpp"
 #include "base/text.hpp"
 #include "cli/document.hpp"
 #include "cli/table.hpp"
@@ -385,8 +386,8 @@ Exit run_images(const cli::Args& args, cli::Context& context) {
         sys::require_directory_of(*lock);
         sys::write_file_atomically(files, *lock, value::to_yaml(images_node(images, "ImageLock")), 0644);
         if (context.verbosity >= 0)
-            context.console.err(fmt::format("wrote {}: {} image{}\n", base::escape(*lock), images.size(),
-                                            images.size() == 1 ? "" : "s"));
+            context.console.err(
+                fmt::format("wrote {}: {}\n", base::escape(*lock), base::counted(images.size(), "image")));
     }
     return Exit::ok;
 }

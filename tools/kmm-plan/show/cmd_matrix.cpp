@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "base/counted.hpp"
 #include "base/join_some.hpp"
 #include "base/text.hpp"
 #include "cli/document.hpp"
@@ -103,7 +104,7 @@ std::string gap_count(const Matrix& matrix) {
     if (matrix.modules.empty()) { return "there is no Module with a moduleLoader to look at"; }
     if (matrix.kernels.empty()) { return "there is no kernel to look at"; }
     if (matrix.gaps == 0) { return "no gaps"; }
-    return fmt::format("{} gap{}", matrix.gaps, matrix.gaps == 1 ? "" : "s");
+    return base::counted(matrix.gaps, "gap");
 }
 
 std::string gaps_text(const Matrix& matrix) {

@@ -8,14 +8,15 @@
 
 #include <fmt/format.h>
 
+#include "base/counted.hpp"
 #include "base/text.hpp"
 #include "cli/document.hpp"
 #include "cli/table.hpp"
+#include "kmm-plan/check/reporting.hpp"
 #include "kmm-plan/source/documents.hpp"
 #include "kmm-plan/source/line_writer.hpp"
 #include "kmm-plan/source/plan_options.hpp"
 #include "kmm-plan/source/read_summary.hpp"
-#include "kmm-plan/check/reporting.hpp"
 #include "kmm-plan/verbs.hpp"
 
 namespace kmm::tool_plan {
@@ -53,7 +54,7 @@ std::string summary_text(const ActionCounts& counts) {
         lines += found->second;
         parts.push_back(fmt::format("{} {}", found->second, plan::to_string(action)));
     }
-    return fmt::format("{} line{}: {}\n", lines, lines == 1 ? "" : "s", base::join(parts, ", "));
+    return fmt::format("{}: {}\n", base::counted(lines, "line"), base::join(parts, ", "));
 }
 
 /// Of several clusters a node that is named must be in one at least. Errors: those of select_nodes.

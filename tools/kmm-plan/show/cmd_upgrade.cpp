@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "base/counted.hpp"
 #include "base/text.hpp"
 #include "cli/document.hpp"
 #include "cli/table.hpp"
@@ -80,8 +81,8 @@ std::string upgrade_text(const api::Module& module, const std::string& version, 
         next = fmt::format("next  kmm-upgrade start module {} --to {}\n", module.full_name(), version);
     }
     return cli::folded_table({"NODE", "KERNEL", "CURRENT", "TARGET", "STEPS", "BLOCKER"}, std::move(rows), 2, width) +
-           fmt::format("\n{} of {} node{} to upgrade, one after the other; {} blocked, {} done\n", open, nodes.size(),
-                       nodes.size() == 1 ? "" : "s", blocked, done) +
+           fmt::format("\n{} of {} to upgrade, one after the other; {} blocked, {} done\n", open,
+                       base::counted(nodes.size(), "node"), blocked, done) +
            next;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include "base/counted.hpp"
 #include "digest/digest.hpp"
 #include "kmm-upgrade/session/begin.hpp"
 #include "kmm-upgrade/verbs.hpp"
@@ -51,11 +52,11 @@ void require_as_planned(const std::string& file, const api::Objects& objects, co
             .hint(k_hint);
     if (drifted.empty()) return;
     Error error(Exit::checks_failed, "plan-drifted",
-                fmt::format("the cluster is no longer as {} says: {} of {} node{} differ; nothing was changed", file,
-                            drifted.size(), saved.nodes.size(), saved.nodes.size() == 1 ? "" : "s"));
+                fmt::format("the cluster is not as {} says: {} of {} {}; nothing was changed", file, drifted.size(),
+                            base::counted(saved.nodes.size(), "node"), drifted.size() == 1 ? "differs" : "differ"));
     for (std::size_t i = 0; i < std::min(drifted.size(), k_told_max); ++i)
         error.detail(drifted[i].first, drifted[i].second);
-    if (drifted.size() > k_told_max) error.detail("more", fmt::format("{} nodes", drifted.size() - k_told_max));
+    if (drifted.size() > k_told_max) error.detail("more", base::counted(drifted.size() - k_told_max, "node"));
     throw std::move(error).hint(k_hint);
 }
 

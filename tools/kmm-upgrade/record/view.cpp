@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/counted.hpp"
 #include "base/error.hpp"
 #include "base/join_some.hpp"
 #include "base/text.hpp"
@@ -15,10 +16,10 @@
 #include "kmm-upgrade/session/causes.hpp"
 #include "report/metrics.hpp"
 #include "upgrade/engine/planner.hpp"
-#include "upgrade/engine/table.hpp"
-#include "value/writer.hpp"
 #include "upgrade/engine/replay.hpp"
+#include "upgrade/engine/table.hpp"
 #include "upgrade/recipe/subject.hpp"
+#include "value/writer.hpp"
 
 namespace kmm::tool_upgrade {
 namespace {
@@ -123,8 +124,7 @@ std::string dash(const std::string& text) { return text.empty() ? "-" : text; }
 
 std::string counts_text(const upgrade::Run& run) {
     const auto counts = upgrade::count(run);
-    auto text = fmt::format("{} of {} {}{} done", counts.done, counts.total, upgrade::describe(run).member,
-                            counts.total == 1 ? "" : "s");
+    auto text = fmt::format("{} of {} done", counts.done, base::counted(counts.total, upgrade::describe(run).member));
     const auto add = [&](std::size_t number, const char* word) {
         if (number > 0) text += fmt::format(", {} {}", number, word);
     };

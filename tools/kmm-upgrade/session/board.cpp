@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "base/counted.hpp"
 #include "base/text.hpp"
 #include "cli/table.hpp"
 #include "cli/text.hpp"
@@ -187,7 +188,7 @@ std::vector<std::string> Board::lines(std::size_t width, std::size_t rows) const
 
 std::string Board::bar(std::size_t width, const std::string& tail) const {
     constexpr std::size_t k_bar = 24, k_bar_min = 4;
-    auto text = fmt::format("{} of {} node{}", finals(), total(), total() == 1 ? "" : "s");
+    auto text = fmt::format("{} of {}", finals(), base::counted(total(), "node"));
     if (const auto failed = in(Phase::failed).size(); failed > 0) text += fmt::format(", {} failed", failed);
     const auto brief = text;
     if (!tail.empty()) text += "  " + tail;

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/counted.hpp"
 #include "base/text.hpp"
 #include "kmm-upgrade/craft.hpp"
 #include "kmm-upgrade/record/trust.hpp"
@@ -94,9 +95,9 @@ Launched launch(Access& access, upgrade::Run run, std::unique_ptr<Hands> hands) 
     });
     seal_record(record.directory().path(), run);
     const auto words = upgrade::describe(run);
-    const auto begun = fmt::format("{} {}{}: {} on {} {}{}", clock_text(run.created), run.state,
+    const auto begun = fmt::format("{} {}{}: {} on {}", clock_text(run.created), run.state,
                                    words.is_one_of_many ? " " + words.subject() : "", words.versions(),
-                                   run.nodes.size(), words.member, run.nodes.size() == 1 ? "" : "s");
+                                   base::counted(run.nodes.size(), words.member));
     if (call.context().verbosity >= 0) call.context().console.err(base::escape(begun) + "\n");
     Walk walk(access, upgrade::replay({{run.created, upgrade::encode(run)}}, procedures_of(call.context())),
               std::move(hands));

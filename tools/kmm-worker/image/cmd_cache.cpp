@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "base/counted.hpp"
 #include "base/printable.hpp"
 #include "base/text.hpp"
 #include "cli/document.hpp"
@@ -117,8 +118,8 @@ Exit run_verify(const cli::Args& args, cli::Context& context) {
     if (!print_document(context, document)) {
         for (const auto& warning : warnings)
             if (context.verbosity >= 0) context.console.err(fmt::format("warning: {}\n", base::printable(warning)));
-        context.console.out(fmt::format("{} file{}, {}: all hold what their names say\n", report.blobs,
-                                        report.blobs == 1 ? "" : "s", base::format_bytes(report.bytes)));
+        context.console.out(fmt::format("{}, {}: all hold what their names say\n",
+                                        base::counted(report.blobs, "file"), base::format_bytes(report.bytes)));
     }
     return Exit::ok;
 }
