@@ -244,7 +244,7 @@ constexpr CodeText k_errors[] = {
      "the command of --patch-query must print what sw-patch query prints, or its JSON"},
     {"patches-missing", "error", "patches that a step needs are not applied or not uploaded", "",
      "apply them, then kmm-upgrade retry NODE"},
-    {"plan-drifted", "error", "the cluster is no longer as the file of --plan says; nothing was changed", "",
+    {"plan-drifted", "error", "the cluster is not as the file of --plan says; nothing was changed", "",
      "look at it with kmm-plan show, save the new plan with -o json, and start with that"},
     {"plugin-not-ready", "error", "the device plugin or DRA driver did not become ready in time", "",
      "see its Pods; then kmm-upgrade retry NODE"},

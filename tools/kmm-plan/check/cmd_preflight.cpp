@@ -74,6 +74,83 @@ bool is_of_the_cluster(const cli::Args& args) {
     return args.positionals("MODULE").empty() && !args.get("namespace") && !args.get("selector");
 }
 
+/// The Modules that were asked about, by kernel, each with the pools of nodes that can run the kernel.
+std::vector<plan::Surveyed> chosen_rows(const cli::Args& args, const Source& source,
+                                        const std::vector<std::string>& kernels) {
+    auto rows = plan::survey(source.objects, kernels);
+    for (auto& row : rows) leave_other_architectures(row);
+    if (const auto ns = args.get("namespace"))
+        std::erase_if(rows, [&](const plan::Surveyed& row) { return row.module->meta.namespace_ != *ns; });
+    if (const auto names = args.positionals("MODULE"); !names.empty()) {
+        std::vector<const api::Module*> chosen;
+        for (const auto& name : names) chosen.push_back(&find_module(source, args, name));
+        std::erase_if(rows, [&](const plan::Surveyed& row) {
+            return std::find(chosen.begin(), chosen.end(), row.module) == chosen.end();
+        });
+    }
+    // -l asks about those nodes: a Module that has to do with others only is not judged by it.
+    if (args.get("selector")) std::erase_if(rows, [](const plan::Surveyed& row) { return row.pools.empty(); });
+    return rows;
+}
+
+/// Nothing to judge is not a success. `has_others`: something beside Modules is judged.
+/// Errors: not_found "no-modules".
+void require_rows(const std::vector<plan::Surveyed>& rows, const cli::Args& args, const Source& source,
+                  bool has_others) {
+    if (!rows.empty()) return;
+    if (const auto selector = args.get("selector"))
+        throw Error(Exit::not_found, "no-modules",
+                    fmt::format("no Module to check selects a node that matches -l {}", base::escape(*selector)))
+            .hint("kmm-plan show -l lists the Modules that there are");
+    if (!has_others)
+        throw Error(Exit::not_found, "no-modules",
+                    "there is no Module with a moduleLoader to check that is not being deleted")
+            .detail("read", read_summary({&source, 1}))
+            .hint(source.objects.modules.empty() ? std::string(k_dump_hint) : "kmm-plan show prints what was read");
+}
+
+/// What the command found.
+struct Judged {
+    std::vector<preflight::Verdict> modules;
+    std::vector<RecipeVerdict> recipes;
+    std::optional<recipe::decide::Upgradeable> upgradeable;  ///< for a question about the whole cluster
+    Diagnostics findings;                                    ///< that the baseline does not know
+};
+
+void print_tables(const Judged& judged, const cli::Args& args, bool has_signatures, cli::Context& context) {
+    auto& console = context.console;
+    if (!judged.modules.empty() || judged.recipes.empty()) console.out(verdict_table(judged.modules, context));
+    if (!judged.modules.empty() && !judged.recipes.empty()) console.out("\n");
+    console.out(recipe_verdict_table(judged.recipes, context));
+    // Without recipes it is for those alone who publish it: images that were not checked are no failure here.
+    if (judged.upgradeable && (!judged.recipes.empty() || args.get("metrics")))
+        console.out(upgradeable_line(*judged.upgradeable));
+    if (context.output == "wide" || has_signatures) console.out(signature_lines(judged.modules));
+    if (context.verbosity >= 0) console.err(explanation(judged.modules, judged.findings, context.color_err));
+}
+
+void print_names(const Judged& judged, cli::Context& context) {
+    context.console.out(losing_names(judged.modules));
+    for (const auto& one : judged.recipes)
+        if (one.text() != "pass" && !one.known)
+            context.console.out(fmt::format("{} {}\n", one.kernel, one.resource));
+}
+
+/// In the form of -o. `has_signatures`: signatures of modules were looked at.
+void print_judged(const Judged& judged, const Source& source, const cli::Args& args, bool has_signatures,
+                  cli::Context& context) {
+    if (context.output == "json" || context.output == "yaml") {
+        print_document(context, preflight_node(source, judged.modules, judged.recipes, judged.upgradeable));
+    } else if (context.output == "jsonl") {
+        for (const auto& verdict : judged.modules) print_document(context, verdict_node(verdict));
+        for (const auto& one : judged.recipes) print_document(context, recipe_verdict_node(one));
+    } else if (context.output == "name") {
+        print_names(judged, context);
+    } else {
+        print_tables(judged, args, has_signatures, context);
+    }
+}
+
 Exit run_preflight(const cli::Args& args, cli::Context& context) {
     preflight::require_question(args, {"kernel-devel"});
     Reporting reporting(args);
@@ -92,71 +169,33 @@ Exit run_preflight(const cli::Args& args, cli::Context& context) {
     const auto interface_of = preflight::by_kernel(interfaces, kernels);
     check_namespace({&source, 1}, args);
     keep_nodes(source, args, {});
-    auto rows = plan::survey(source.objects, kernels);
-    for (auto& row : rows) leave_other_architectures(row);
-    if (const auto ns = args.get("namespace"))
-        std::erase_if(rows, [&](const plan::Surveyed& row) { return row.module->meta.namespace_ != *ns; });
-    if (const auto names = args.positionals("MODULE"); !names.empty()) {
-        std::vector<const api::Module*> chosen;
-        for (const auto& name : names) chosen.push_back(&find_module(source, args, name));
-        std::erase_if(rows, [&](const plan::Surveyed& row) {
-            return std::find(chosen.begin(), chosen.end(), row.module) == chosen.end();
-        });
-    }
-    // -l asks about those nodes: a Module that has to do with others only is not judged by it.
-    if (args.get("selector")) std::erase_if(rows, [](const plan::Surveyed& row) { return row.pools.empty(); });
+    const auto rows = chosen_rows(args, source, kernels);
     const bool has_recipes = recipes.any() && is_of_the_cluster(args);
-    if (rows.empty() && args.get("selector"))
-        throw Error(
-            Exit::not_found, "no-modules",
-            fmt::format("no Module to check selects a node that matches -l {}", base::escape(*args.get("selector"))))
-            .hint("kmm-plan show -l lists the Modules that there are");
-    if (rows.empty() && !has_recipes)
-        throw Error(Exit::not_found, "no-modules",
-                    "there is no Module with a moduleLoader to check that is not being deleted")
-            .detail("read", read_summary({&source, 1}))
-            .hint(source.objects.modules.empty() ? std::string(k_dump_hint) : "kmm-plan show prints what was read");
-    auto verdicts = preflight::first_verdicts(rows, interface_of, args.flag("check-images"), trusted);
-    preflight::answer_questions(verdicts, source.objects, args, context);
-    preflight::heed_held_versions(verdicts, source.objects);
-    auto recipe_verdicts = has_recipes ? recipes.judge(kernels, interface_of, source.objects.nodes, context)
-                                       : std::vector<RecipeVerdict>();
-    for (auto& verdict : verdicts)
+    require_rows(rows, args, source, has_recipes);
+    Judged judged;
+    judged.modules = preflight::first_verdicts(rows, interface_of, args.flag("check-images"), trusted);
+    preflight::answer_questions(judged.modules, source.objects, args, context);
+    preflight::heed_held_versions(judged.modules, source.objects);
+    if (has_recipes) judged.recipes = recipes.judge(kernels, interface_of, source.objects.nodes, context);
+    for (auto& verdict : judged.modules)
         for (auto& finding : verdict.findings)
             if (!finding.position) finding.position = preflight::place_of(verdict);
-    Diagnostics findings;
-    settle_findings(verdicts, reporting, findings);
-    settle_findings(recipe_verdicts, reporting, findings);
-    const auto upgradeable =
-        is_of_the_cluster(args) ? std::optional(judge_all(verdicts, recipe_verdicts)) : std::nullopt;
-    if (args.get("metrics")) write_metrics(args, context, preflight_metrics(verdicts, recipe_verdicts, upgradeable));
-    reporting.publish("preflight", read_files(source), findings, context);
+    settle_findings(judged.modules, reporting, judged.findings);
+    settle_findings(judged.recipes, reporting, judged.findings);
+    if (is_of_the_cluster(args)) judged.upgradeable = judge_all(judged.modules, judged.recipes);
+    if (args.get("metrics"))
+        write_metrics(args, context, preflight_metrics(judged.modules, judged.recipes, judged.upgradeable));
+    reporting.publish("preflight", read_files(source), judged.findings, context);
     if (target) {
-        const auto patch = recipe::decide::status_patch(*target, upgradeable.value(),
+        const auto patch = recipe::decide::status_patch(*target, judged.upgradeable.value(),
                                                         base::format_rfc3339(sys::LinuxClock().now_unix()));
         context.console.out(context.output.starts_with("json") ? value::to_json(patch) + "\n" : value::to_yaml(patch));
-        if (context.verbosity >= 0) context.console.err(explanation(verdicts, findings, context.color_err));
-    } else if (context.output == "json" || context.output == "yaml") {
-        print_document(context, preflight_node(source, verdicts, recipe_verdicts, upgradeable));
-    } else if (context.output == "jsonl") {
-        for (const auto& verdict : verdicts) print_document(context, verdict_node(verdict));
-        for (const auto& one : recipe_verdicts) print_document(context, recipe_verdict_node(one));
-    } else if (context.output == "name") {
-        context.console.out(losing_names(verdicts));
-        for (const auto& one : recipe_verdicts)
-            if (one.text() != "pass" && !one.known)
-                context.console.out(fmt::format("{} {}\n", one.kernel, one.resource));
+        if (context.verbosity >= 0)
+            context.console.err(explanation(judged.modules, judged.findings, context.color_err));
     } else {
-        if (!verdicts.empty() || recipe_verdicts.empty()) context.console.out(verdict_table(verdicts, context));
-        if (!verdicts.empty() && !recipe_verdicts.empty()) context.console.out("\n");
-        context.console.out(recipe_verdict_table(recipe_verdicts, context));
-        // Without recipes it is for those alone who publish it: images that were not checked are no failure here.
-        if (upgradeable && (!recipe_verdicts.empty() || args.get("metrics")))
-            context.console.out(upgradeable_line(*upgradeable));
-        if (context.output == "wide" || !trusted.certificates.empty()) context.console.out(signature_lines(verdicts));
-        if (context.verbosity >= 0) context.console.err(explanation(verdicts, findings, context.color_err));
+        print_judged(judged, source, args, !trusted.certificates.empty(), context);
     }
-    return reporting.failed(findings) ? Exit::checks_failed : Exit::ok;
+    return reporting.failed(judged.findings) ? Exit::checks_failed : Exit::ok;
 }
 
 }  // namespace

@@ -103,6 +103,60 @@ bool asks_for(const upgrade::Run& run, const kubernetes::Version& target) {
            upgrade::kubernetes::subject_of(run).target == target.text();
 }
 
+/// Errors: usage "bad-value" where no upgrade rests in the state of --until.
+void require_until(const cli::Args& args, const upgrade::Table& table) {
+    const auto until = args.get("until");
+    if (!until || table.kind(upgrade::Scope::run, *until) == upgrade::StateKind::resting) return;
+    throw Error(Exit::usage, "bad-value",
+                fmt::format("--until: expected a state in which an upgrade rests, found '{}'", base::escape(*until)))
+        .hint("as upgraded-first-master or upgraded-second-master");
+}
+
+/// Reads the cluster after the record of it is free, and locked unless the run is dry. Chooses how nodes are reached.
+/// Errors: usage "networking-needs-server"; what opening, locking and reading throw.
+kubernetes::Inventory read_cluster(Access& access, drive::KubernetesRequest& request, bool dry,
+                                   const kubernetes::Catalogue& catalogue) {
+    const auto place = access.cluster.place();
+    choose_kubernetes_reach(access, request.options, place);
+    if (!dry) access.record.open_locked("start kubernetes " + request.subject.target);
+    require_free(access.record.load());
+    auto& cluster = access.cluster.open(place);
+    if (cluster.directory != nullptr && !request.subject.networking.empty())
+        throw Error(Exit::usage, "networking-needs-server",
+                    "manifests of networking are applied to an API server, found a directory cluster")
+            .hint("leave --networking out");
+    if (!dry) access.cluster.lock_directory();
+    access.cluster.expect(request.options, "");
+    return drive::view_of(cluster)->read(extent_of(catalogue));
+}
+
+/// Files that the run reads later are read before anything changes: a fault in one of them is reported now.
+void require_files(const drive::KubernetesRequest& request, const kubernetes::Observation& seen,
+                   const std::vector<drive::Hop>& hops, const upgrade::Table& table) {
+    if (!request.subject.hooks.empty()) {
+        std::vector<std::string> names;
+        for (const auto& running : seen.kubelets) names.push_back(running.node);
+        drive::require_hooks(request.subject.hooks, table, names);
+    }
+    if (request.subject.networking.empty()) return;
+    for (const auto& hop : hops)
+        if (!hop.control_plane.empty())
+            static_cast<void>(drive::read_networking(request.subject.networking, hop.control_plane,
+                                                     seen.lowest_control_plane()->text()));
+}
+
+/// Every node runs the version: a run that is followed ends, if it asked for that.
+Exit end_without_hops(Access& access, const kubernetes::Version& target, const kubernetes::Observation& seen,
+                      bool dry) {
+    const auto before = dry ? std::nullopt : access.record.load();
+    if (before && upgrade::is_followed(*before) && asks_for(*before, target)) {
+        end_way(access, *before, seen);
+        return Exit::ok;
+    }
+    access.call.note(fmt::format("every control plane and kubelet runs {} already: nothing to do", target.text()));
+    return Exit::ok;
+}
+
 }  // namespace
 
 void sign_kubernetes_request(Call& call, drive::KubernetesRequest& request) {
@@ -128,56 +182,19 @@ Exit run_start_kubernetes(const cli::Args& args, cli::Context& context) {
     const auto& table = (request.is_networking_first ? upgrade::kubernetes::procedure_networking_first()
                                                      : upgrade::kubernetes::procedure_kubernetes())
                             .table();
-    if (args.get("until") && table.kind(upgrade::Scope::run, request.until) != upgrade::StateKind::resting)
-        throw Error(Exit::usage, "bad-value",
-                    fmt::format("--until: expected a state in which an upgrade rests, found '{}'",
-                                base::escape(request.until)))
-            .hint("as upgraded-first-master or upgraded-second-master");
+    require_until(args, table);
     const auto catalogue = read_versions(call);
     drive::take_patches(request, catalogue);
     const auto prerequisites = read_prerequisites(call);
-    kubernetes::Inventory inventory;
-    if (is_dump) {
-        inventory = read_inventory(call, extent_of(catalogue));
-    } else {
-        const auto place = access.cluster.place();
-        choose_kubernetes_reach(access, request.options, place);
-        if (!dry) access.record.open_locked("start kubernetes " + target.text());
-        require_free(access.record.load());
-        auto& cluster = access.cluster.open(place);
-        if (cluster.directory != nullptr && !request.subject.networking.empty())
-            throw Error(Exit::usage, "networking-needs-server",
-                        "manifests of networking are applied to an API server, found a directory cluster")
-                .hint("leave --networking out");
-        if (!dry) access.cluster.lock_directory();
-        access.cluster.expect(request.options, "");
-        inventory = drive::view_of(cluster)->read(extent_of(catalogue));
-    }
+    auto inventory =
+        is_dump ? read_inventory(call, extent_of(catalogue)) : read_cluster(access, request, dry, catalogue);
     leave_out_known(inventory, request.left_out);
     const auto seen = kubernetes::observe(inventory);
-    if (!request.subject.hooks.empty()) {
-        std::vector<std::string> names;
-        for (const auto& running : seen.kubelets) names.push_back(running.node);
-        drive::require_hooks(request.subject.hooks, table, names);
-    }
     const auto hops = drive::hops_of(drive::path_to(catalogue, seen, target));
     if (args.get("skip-phases")) require_phases(hops);
-    // Manifests are read before anything changes: a fault in one of them is reported now.
-    if (!request.subject.networking.empty())
-        for (const auto& hop : hops)
-            if (!hop.control_plane.empty())
-                static_cast<void>(drive::read_networking(request.subject.networking, hop.control_plane,
-                                                         seen.lowest_control_plane()->text()));
+    require_files(request, seen, hops, table);
     request.options.max_unavailable = share.of(seen.kubelets.size());
-    if (hops.empty()) {
-        const auto before = dry ? std::nullopt : access.record.load();
-        if (before && upgrade::is_followed(*before) && asks_for(*before, target)) {
-            end_way(access, *before, seen);
-            return Exit::ok;
-        }
-        call.note(fmt::format("every control plane and kubelet runs {} already: nothing to do", target.text()));
-        return Exit::ok;
-    }
+    if (hops.empty()) return end_without_hops(access, target, seen, dry);
     std::unique_ptr<cluster::NodeRunner> runner;
     kubernetes::NodeAnswers answers;
     if (!is_dump) {

@@ -203,11 +203,8 @@ std::optional<drive::Prepared> prepare_takeover(Call& call, const cluster::Snaps
     return std::nullopt;
 }
 
-}  // namespace
-
-Exit run_takeover(const cli::Args& args, cli::Context& context) {
-    Access access(args, context);
-    auto& call = access.call;
+/// What the arguments ask for. Errors: usage.
+drive::StartRequest takeover_request(const cli::Args& args) {
     drive::StartRequest request;
     take_module(args, request);
     take_walk_options(args, request);
@@ -215,10 +212,48 @@ Exit run_takeover(const cli::Args& args, cli::Context& context) {
         throw Error(Exit::usage, "missing-argument",
                     "MODULE is missing: the Module that is to have what the DaemonSet has loaded")
             .hint("kmm-upgrade migrate NAMESPACE/NAME --from-daemonset NAMESPACE/NAME");
+    require_loader_name(args.get("from-daemonset").value_or(""));
+    return request;
+}
+
+/// Is the module on this node the Module's once the command has ended?
+bool is_taken(const drive::HeldNode& node) {
+    return node.holding == Holding::right || node.holding == Holding::managed;
+}
+
+/// Prints what each node has.
+void print_held(const std::vector<drive::HeldNode>& held, cli::Context& context) {
+    if (context.verbosity < 0) return;
+    for (const auto& node : held)
+        context.console.err(
+            fmt::format("{}  {}: {}\n", node.name, holding_text(node.holding), base::escape(node.message)));
+}
+
+/// Prints what would be done, and ends as the run would: the DaemonSet is not removed while a node depends on it.
+Exit rehearse(const std::vector<drive::HeldNode>& held, const Loader& loader, const api::Module& module,
+              const drive::StartRequest& request, bool removes, cli::Context& context) {
+    Rehearsal rehearsal(context);
+    rehearsal.module(module.full_name(), "", request.to_version, false);
+    for (const auto& node : held)
+        rehearsal.action(node.name, fmt::format("{}: {}", holding_text(node.holding), base::escape(node.message)));
+    rehearsal.finish(true);
+    const auto depends = [&](const std::string& name) {
+        return std::none_of(held.begin(), held.end(),
+                            [&](const drive::HeldNode& each) { return each.name == name && is_taken(each); });
+    };
+    if (removes && std::any_of(loader.nodes.begin(), loader.nodes.end(), depends)) return Exit::checks_failed;
+    return std::all_of(held.begin(), held.end(), is_taken) ? Exit::ok : Exit::partial;
+}
+
+}  // namespace
+
+Exit run_takeover(const cli::Args& args, cli::Context& context) {
+    Access access(args, context);
+    auto& call = access.call;
+    auto request = takeover_request(args);
     const bool dry = args.flag("dry-run");
     const bool removes = args.flag("remove-daemonset");
     const auto name = args.get("from-daemonset").value_or("");
-    require_loader_name(name);
     const auto place = access.cluster.place();
     access.reach.choose(request.options, place, Reach::Age::fresh);
     if (request.options.via == upgrade::Via::operator_)
@@ -245,30 +280,14 @@ Exit run_takeover(const cli::Args& args, cli::Context& context) {
     tell_warnings(call, snapshot.diagnostics);
     const auto held =
         drive::survey_held(snapshot, worker, call.clock(), request, check_observer(call, module.full_name()));
+    if (dry) return rehearse(held, loader, module, request, removes, context);
+    print_held(held, context);
     request.nodes.clear();
     request.order.reset();
-    bool is_left = false;
-    Rehearsal rehearsal(context);
-    if (dry) rehearsal.module(module.full_name(), "", request.to_version, false);
-    for (const auto& node : held) {
+    for (const auto& node : held)
         if (node.holding == Holding::right) request.nodes.push_back(node.name);
-        else if (node.holding != Holding::managed) is_left = true;
-        const auto found = fmt::format("{}: {}", holding_text(node.holding), base::escape(node.message));
-        if (dry) rehearsal.action(node.name, found);
-        else if (context.verbosity >= 0) context.console.err(fmt::format("{}  {}\n", node.name, found));
-    }
+    bool is_left = !std::all_of(held.begin(), held.end(), is_taken);
     const Farewell farewell(call, *server, module);
-    if (dry) {
-        rehearsal.finish(true);
-        // As the run would end: the DaemonSet is not removed while a node depends on it.
-        const auto depends = [&](const std::string& node) {
-            return std::none_of(held.begin(), held.end(), [&](const drive::HeldNode& each) {
-                return each.name == node && (each.holding == Holding::right || each.holding == Holding::managed);
-            });
-        };
-        if (removes && std::any_of(loader.nodes.begin(), loader.nodes.end(), depends)) return Exit::checks_failed;
-        return is_left ? Exit::partial : Exit::ok;
-    }
     if (!request.nodes.empty()) {
         request.options.order = "name";
         auto prepared = prepare_takeover(call, snapshot, worker, request, module);
