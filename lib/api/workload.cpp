@@ -52,23 +52,11 @@ void add_resources(const value::Node& containers, std::set<std::string>& names) 
 
 }  // namespace
 
-bool matches(const LabelSelector& selector, const Labels& labels) {
-    const auto has = [&](const LabelExpression& expression) {
-        const auto found = labels.find(expression.key);
-        const auto& values = expression.values;
-        const bool listed =
-            found != labels.end() && std::find(values.begin(), values.end(), found->second) != values.end();
-        if (expression.operator_ == "In") return listed;
-        if (expression.operator_ == "NotIn") return !listed;
-        if (expression.operator_ == "Exists") return found != labels.end();
-        return expression.operator_ == "DoesNotExist" && found == labels.end();
-    };
-    return std::all_of(selector.match_labels.begin(), selector.match_labels.end(),
-                       [&](const auto& wanted) {
-                           const auto found = labels.find(wanted.first);
-                           return found != labels.end() && found->second == wanted.second;
-                       }) &&
-           std::all_of(selector.expressions.begin(), selector.expressions.end(), has);
+bool matches(const selector::LabelSelector& selector, const Labels& labels) {
+    return selector::matches(selector, [&](const std::string& key) {
+        const auto found = labels.find(key);
+        return found == labels.end() ? nullptr : &found->second;
+    });
 }
 
 /// deletionTimestamp is when the grace period ends.
@@ -89,8 +77,7 @@ WorkloadPod decode_workload_pod(const value::Node& pod) {
     made.labels = text_map_at(pod, {"metadata", "labels"});
     made.is_ending = !pod.get_string({"metadata", "deletionTimestamp"}).empty();
     read_ending(pod, made);
-    for (const auto& finalizer : sequence_at(pod, {"metadata", "finalizers"}).items())
-        made.finalizers.push_back(finalizer.text());
+    made.finalizers = pod.get_texts({"metadata", "finalizers"});
     made.is_worker =
         made.labels.contains(std::string(k_label_worker_action)) || made.labels.contains(k_label_worker_verb);
     made.is_mirror = text_map_at(pod, {"metadata", "annotations"}).contains("kubernetes.io/config.mirror");
@@ -117,17 +104,6 @@ WorkloadPod decode_workload_pod(const value::Node& pod) {
     return made;
 }
 
-LabelSelector decode_label_selector(const value::Node& selector) {
-    LabelSelector made;
-    made.match_labels = text_map_at(selector, {"matchLabels"});
-    for (const auto& item : sequence_at(selector, {"matchExpressions"}).items()) {
-        LabelExpression expression{item.get_string({"key"}), item.get_string({"operator"}), {}};
-        for (const auto& text : sequence_at(item, {"values"}).items()) expression.values.push_back(text.text());
-        made.expressions.push_back(std::move(expression));
-    }
-    return made;
-}
-
 DisruptionBudget decode_disruption_budget(const value::Node& budget) {
     DisruptionBudget made;
     made.namespace_ = budget.get_string({"metadata", "namespace"});
@@ -137,7 +113,7 @@ DisruptionBudget decode_disruption_budget(const value::Node& budget) {
     if (const auto* expected = budget.find_path({"status", "expectedPods"}); expected != nullptr)
         made.expected_pods = expected->as_int();
     const auto* selector = budget.find_path({"spec", "selector"});
-    if (selector != nullptr && selector->is_mapping()) made.selector = decode_label_selector(*selector);
+    if (selector != nullptr && selector->is_mapping()) made.selector = selector::decode_label_selector(*selector);
     return made;
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "api/types.hpp"
+#include "selector/label_selector.hpp"
 #include "value/node.hpp"
 
 namespace kmm::api {
@@ -47,28 +48,12 @@ struct WorkloadPod {
     [[nodiscard]] bool is_finished() const { return phase == "Succeeded" || phase == "Failed"; }
 };
 
-/// One line of a label selector's matchExpressions.
-struct LabelExpression {
-    std::string key, operator_;  ///< operator: In, NotIn, Exists or DoesNotExist
-    std::vector<std::string> values;
-};
-
-/// meta/v1 LabelSelector. Without any requirement it matches everything.
-struct LabelSelector {
-    Labels match_labels;
-    std::vector<LabelExpression> expressions;
-};
-
-/// An unknown operator matches nothing.
-[[nodiscard]] bool matches(const LabelSelector& selector, const Labels& labels);
-
-/// Of a document's LabelSelector.
-[[nodiscard]] LabelSelector decode_label_selector(const value::Node& selector);
+[[nodiscard]] bool matches(const selector::LabelSelector& selector, const Labels& labels);
 
 /// policy/v1 PodDisruptionBudget.
 struct DisruptionBudget {
     std::string namespace_, name;
-    std::optional<LabelSelector> selector;   ///< nullopt matches nothing
+    std::optional<selector::LabelSelector> selector;  ///< nullopt matches nothing
     std::string min_available, max_unavailable;  ///< "2" or "50%", "" if absent
     std::optional<std::int64_t> expected_pods;   ///< status: how many Pods it counts
     [[nodiscard]] std::string full_name() const { return namespace_ + "/" + name; }

@@ -97,6 +97,13 @@ std::string Node::get_string(std::initializer_list<std::string_view> keys) const
     return node != nullptr && node->is_string() ? node->text() : std::string();
 }
 
+std::vector<std::string> Node::get_texts(std::initializer_list<std::string_view> keys) const {
+    std::vector<std::string> texts;
+    if (const Node* node = find_path(keys); node != nullptr)
+        for (const auto& item : node->items()) texts.push_back(item.text());
+    return texts;
+}
+
 Node& Node::set(std::string key, Node value) {
     if (kind_ == Kind::null) kind_ = Kind::mapping;
     if (kind_ != Kind::mapping) throw bug("set on a value that is not a mapping");

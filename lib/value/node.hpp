@@ -74,6 +74,8 @@ public:
     [[nodiscard]] const Node* find_path(std::initializer_list<std::string_view> keys) const noexcept;
     /// The text at `keys` if it is a string there, else "".
     [[nodiscard]] std::string get_string(std::initializer_list<std::string_view> keys) const;
+    /// The texts of the items at `keys`; none if there is no sequence.
+    [[nodiscard]] std::vector<std::string> get_texts(std::initializer_list<std::string_view> keys) const;
     /// Sets or appends a member; turns a null node into a mapping. Throws a bug for other kinds. Returns the new value.
     Node& set(std::string key, Node value);
     /// Removes a member; true if it was there.

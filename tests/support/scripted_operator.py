@@ -336,14 +336,22 @@ class Operator:
         self.label(node, f"{PREFIX}/{namespace}.{name}.device-plugin-ready", "" if ready else None)
 
 
+TERM = re.compile(r"(!?)([^\s!=,()]+)\s*(?:(!=|==?)\s*([^\s!=,()]*)|\s(in|notin)\s*\(([^()]*)\))?")
+
+
 def matches(selector, labels):
-    for term in filter(None, selector.split(",")):
-        key, equals, value = term.partition("=")
-        if key.endswith("!"):
-            if labels.get(key[:-1]) == value:
+    """As the API server selects: KEY, !KEY, KEY=V, KEY==V, KEY!=V, KEY in (V,V) and KEY notin (V,V), by commas."""
+    for text in filter(None, re.split(r",(?![^(]*\))", selector)):
+        term = TERM.fullmatch(text.strip())
+        if term is None:
+            raise ValueError(f"unable to parse requirement {text!r} of a label selector")
+        absent, key, sign, value, how, values = term.groups()
+        if sign or how:
+            wanted = [each.strip() for each in values.split(",")] if how else [value]
+            negative = sign == "!=" or how == "notin"
+            if (key in labels and labels[key] in wanted) == negative:
                 return False
-            continue
-        if key not in labels or (equals and labels[key] != value.lstrip("=")):
+        elif (key in labels) == bool(absent):
             return False
     return True
 

@@ -89,8 +89,8 @@ std::vector<MachinePool> MachinePools::read() {
         pool.paused = is_paused(object);
         pool.owner = annotation_of(object, k_owner);
         if (const auto* selector = object.find_path({"spec", "nodeSelector"}); selector != nullptr) {
-            auto decoded = api::decode_label_selector(*selector);
-            if (!decoded.match_labels.empty() || !decoded.expressions.empty()) pool.selector = std::move(decoded);
+            auto decoded = selector::decode_label_selector(*selector);
+            if (!decoded.empty()) pool.selector = std::move(decoded);
         }
         pool.updating = holds(object, "Updating");
         pool.degraded = holds(object, "Degraded");

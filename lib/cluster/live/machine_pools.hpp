@@ -10,6 +10,7 @@
 #include "api/workload.hpp"
 #include "kube/access.hpp"
 #include "kube/client.hpp"
+#include "selector/label_selector.hpp"
 #include "value/node.hpp"
 
 namespace kmm::cluster {
@@ -21,7 +22,7 @@ struct MachinePool {
     std::optional<std::int64_t> paused_since;  ///< unix seconds, of a paused pool, where managedFields tell
     std::int64_t machines = 0;                 ///< status.machineCount
     bool updating = false, degraded = false;   ///< status.conditions: its operator works on nodes, or cannot go on
-    std::optional<api::LabelSelector> selector;  ///< spec.nodeSelector; nullopt, for an empty one, selects no node
+    std::optional<selector::LabelSelector> selector;  ///< spec.nodeSelector; nullopt, for an empty one, selects no node
 };
 
 /// The certificate authority that signs what kubelets accept: a paused pool does not get a new one.

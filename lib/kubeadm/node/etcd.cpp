@@ -39,14 +39,6 @@ std::string id_of(const value::Node* node) {
     return number && *number != 0 ? std::to_string(*number) : std::string();
 }
 
-std::vector<std::string> texts_of(const value::Node& in, std::string_view key) {
-    std::vector<std::string> texts;
-    if (const auto* list = in.find(key)) {
-        for (const auto& item : list->items()) texts.push_back(item.text());
-    }
-    return texts;
-}
-
 std::vector<std::string> urls_in(const std::string& manifest, const std::string& option) {
     std::vector<std::string> urls;
     const auto text = manifest_option(manifest, option);
@@ -154,7 +146,7 @@ EtcdFacts read_etcd(const Place& place, net::HttpClient& client, const std::stri
     facts.revision = etcd_number(status.find_path({"header", "revision"})).value_or(0);
     facts.size = etcd_number(status.find("dbSize")).value_or(0);
     facts.used = etcd_number(status.find("dbSizeInUse")).value_or(0);
-    facts.errors = texts_of(status, "errors");
+    facts.errors = status.get_texts({"errors"});
     // Not by way of the leader: members are told also while there is none.
     const auto list = gateway.ask("/v3/cluster/member/list", R"({"linearizable":false})");
     if (const auto* members = list.find("members")) {
@@ -162,7 +154,7 @@ EtcdFacts read_etcd(const Place& place, net::HttpClient& client, const std::stri
             const auto* learner = member.find("isLearner");
             facts.members.push_back({id_of(member.find("ID")), member.get_string({"name"}),
                                      learner != nullptr && learner->as_bool().value_or(false),
-                                     texts_of(member, "clientURLs")});
+                                     member.get_texts({"clientURLs"})});
         }
     }
     const auto alarms = gateway.ask("/v3/maintenance/alarm", R"({"action":"GET"})");

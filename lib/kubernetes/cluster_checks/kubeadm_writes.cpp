@@ -49,11 +49,7 @@ ComponentFlags written_for_apiserver(const Node& configuration) {
         {"service-account-issuer", "https://kubernetes.default.svc." +
                                        text_or(configuration, {"networking", "dnsDomain"}, "cluster.local")}};
     if (const auto* external = mapping_at(configuration, {"etcd", "external"})) {
-        std::vector<std::string> endpoints;
-        if (const auto* list = external->find("endpoints"); list != nullptr && list->is_sequence()) {
-            for (const auto& each : list->items()) { endpoints.push_back(each.text()); }
-        }
-        flags[k_servers] = base::join(endpoints, ",");
+        flags[k_servers] = base::join(external->get_texts({"endpoints"}), ",");
     } else if (const auto* local = mapping_at(configuration, {"etcd", "local"})) {
         const auto own = extra_flags(*local);
         if (const auto urls = own.find("advertise-client-urls"); urls != own.end()) { flags[k_servers] = urls->second; }

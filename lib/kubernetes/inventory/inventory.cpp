@@ -31,8 +31,8 @@ std::vector<Condition> conditions_of(ObjectReader& reader, const Node* status) {
     return result;
 }
 
-std::vector<SelectorTerm> terms_of(ObjectReader& reader, const Node& selector) {
-    std::vector<SelectorTerm> terms;
+selector::LabelSelector terms_of(ObjectReader& reader, const Node& selector) {
+    selector::LabelSelector terms;
     for (auto& [key, text] : reader.labels(&selector, "matchLabels")) { terms.push_back({key, "In", {text}}); }
     for (const auto& each : reader.list(&selector, "matchExpressions")) {
         terms.push_back({reader.text(&each, "key"), reader.text(&each, "operator"), reader.texts(&each, "values")});
@@ -484,16 +484,8 @@ std::vector<std::string> leave_out(Inventory& inventory, const std::vector<std::
     return unknown;
 }
 
-bool matches(const std::vector<SelectorTerm>& terms, const Labels& labels) {
-    return std::all_of(terms.begin(), terms.end(), [&](const SelectorTerm& term) {
-        const auto* text = find_label(labels, term.key);
-        const bool listed =
-            text != nullptr && std::find(term.values.begin(), term.values.end(), *text) != term.values.end();
-        if (term.op == "In") { return listed; }
-        if (term.op == "NotIn") { return !listed; }
-        if (term.op == "Exists") { return text != nullptr; }
-        return term.op == "DoesNotExist" && text == nullptr;
-    });
+bool matches(const selector::LabelSelector& terms, const Labels& labels) {
+    return selector::matches(terms, [&](const std::string& key) { return find_label(labels, key); });
 }
 
 }  // namespace kmm::kubernetes

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "selector/label_selector.hpp"
 #include "value/object_stream.hpp"
 
 namespace kmm::kubernetes {
@@ -93,16 +94,10 @@ struct ConfigMapObject {
     std::map<std::string, std::string, std::less<>> data;  ///< of namespace kube-system only
 };
 
-/// A term of a label selector.
-struct SelectorTerm {
-    std::string key, op;  ///< In, NotIn, Exists, DoesNotExist
-    std::vector<std::string> values;
-};
-
 struct BudgetObject {
     ObjectMeta meta;
-    std::optional<std::vector<SelectorTerm>>
-        selector;  ///< nullopt selects nothing, an empty one every Pod of the namespace
+    /// nullopt selects nothing, an empty one every Pod of the namespace.
+    std::optional<selector::LabelSelector> selector;
     std::optional<std::int64_t> disruptions_allowed;    ///< nullopt: its controller has not said
     std::int64_t generation = 0, observed_generation = 0;
     bool always_evicts_unhealthy = false;               ///< unhealthyPodEvictionPolicy: AlwaysAllow
@@ -121,7 +116,7 @@ struct WebhookObject {
     bool fails_closed = true;
     std::string service_ns, service;  ///< "" for a URL
     bool has_namespace_selector = false, has_object_selector = false, has_match_conditions = false;
-    std::vector<SelectorTerm> namespace_selector;
+    selector::LabelSelector namespace_selector;
     std::vector<WebhookRule> rules;
 };
 
@@ -253,6 +248,6 @@ void keep_release_apis(Inventory& inventory);
 std::vector<std::string> leave_out(Inventory& inventory, const std::vector<std::string>& names);
 
 /// Whether `labels` satisfy every term.
-[[nodiscard]] bool matches(const std::vector<SelectorTerm>& terms, const Labels& labels);
+[[nodiscard]] bool matches(const selector::LabelSelector& terms, const Labels& labels);
 
 }  // namespace kmm::kubernetes

@@ -57,19 +57,12 @@ void read_last_applied(const std::string& text, const std::string& object, std::
 }
 
 void read_rules(const Node& webhook, const std::string& object, std::vector<UsedApi>& used) {
-    const auto texts = [](const Node& rule, std::string_view key) {
-        std::vector<std::string> found;
-        if (const auto* list = rule.find(key)) {
-            for (const auto& item : list->items()) { found.push_back(item.text()); }
-        }
-        return found;
-    };
     const auto* rules = webhook.find("rules");
     if (rules == nullptr) { return; }
     for (const auto& rule : rules->items()) {
-        const auto versions = texts(rule, "apiVersions");
-        const auto resources = texts(rule, "resources");
-        for (const auto& group : texts(rule, "apiGroups")) {
+        const auto versions = rule.get_texts({"apiVersions"});
+        const auto resources = rule.get_texts({"resources"});
+        for (const auto& group : rule.get_texts({"apiGroups"})) {
             for (const auto& api : removed_apis()) {
                 for (const auto kind : base::split(api.kinds, ' ')) {
                     if (std::find(resources.begin(), resources.end(), plural_of(kind)) == resources.end()) { continue; }

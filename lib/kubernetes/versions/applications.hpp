@@ -42,7 +42,7 @@ struct VersionBounds {
 struct Application {
     std::string name;
     std::string ns;                      ///< "": in any namespace
-    std::vector<SelectorTerm> selector;  ///< of Pods; empty with `release`
+    selector::LabelSelector selector;  ///< of Pods; empty with `release`
     std::string release;                 ///< of Helm; "" with `selector`
     VersionBounds supported;
     bool is_cni = false;                 ///< the network add-on, which has a check of its own

@@ -373,8 +373,8 @@ private:
     }
 
     /// Labels as a mapping, or as "a=b,c=d".
-    std::vector<SelectorTerm> selector_of(const Node& node, const std::string& of) {
-        std::vector<SelectorTerm> terms;
+    selector::LabelSelector selector_of(const Node& node, const std::string& of) {
+        selector::LabelSelector terms;
         if (node.is_mapping()) {
             for (const auto& member : node.members()) {
                 if (member.value.is_string()) { terms.push_back({member.key, "In", {member.value.text()}});

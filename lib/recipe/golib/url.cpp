@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "base/text.hpp"
 #include "recipe/govalue/format.hpp"
 #include "recipe/govalue/unicode.hpp"
 #include "recipe/govalue/value.hpp"
@@ -41,13 +42,6 @@ std::string escaped(std::string_view text, Part part) {
     return out;
 }
 
-int hex_value(char c) {
-    return c >= '0' && c <= '9'   ? c - '0'
-           : c >= 'a' && c <= 'f' ? c - 'a' + 10
-           : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                  : -1;
-}
-
 std::string unescaped(std::string_view text) {
     std::string out;
     for (std::size_t i = 0; i < text.size(); ++i) {
@@ -55,10 +49,11 @@ std::string unescaped(std::string_view text) {
             out += text[i];
             continue;
         }
-        const int high = i + 1 < text.size() ? hex_value(text[i + 1]) : -1;
-        const int low = i + 2 < text.size() ? hex_value(text[i + 2]) : -1;
-        if (high < 0 || low < 0) { throw Fault{fmt::format("invalid URL escape {}", quote_text(text.substr(i, 3)))}; }
-        out += static_cast<char>(high * 16 + low);
+        const auto byte = base::from_hex(text.substr(i + 1, 2));
+        if (!byte || byte->empty()) {
+            throw Fault{fmt::format("invalid URL escape {}", quote_text(text.substr(i, 3)))};
+        }
+        out += static_cast<char>(byte->front());
         i += 2;
     }
     return out;

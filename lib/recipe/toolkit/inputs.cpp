@@ -37,7 +37,7 @@ public:
         if (kind == "Node") { return node(); }
         if (!kind.empty() && root_.find("apiVersion") != nullptr) { return; }
         if (const Node* digests = root_.find("RepoDigests"); digests != nullptr && root_.find("Config") != nullptr) {
-            return labels(root_.find_path({"Config", "Labels"}), names(texts_of(*digests), {}),
+            return labels(root_.find_path({"Config", "Labels"}), names(digests->get_texts({}), {}),
                           root_.get_string({"Architecture"}));
         }
         if (root_.find("Labels") != nullptr && root_.find("Digest") != nullptr) {
@@ -156,12 +156,6 @@ private:
         }
         std::erase(made, "");
         return made;
-    }
-
-    static std::vector<std::string> texts_of(const Node& list) {
-        std::vector<std::string> texts;
-        for (const auto& item : list.items()) { texts.push_back(item.text()); }
-        return texts;
     }
 
     void stream() {

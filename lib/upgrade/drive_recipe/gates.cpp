@@ -8,6 +8,7 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "cluster/seam/object_facts.hpp"
+#include "selector/label_selector.hpp"
 #include "upgrade/drive_recipe/downgrade.hpp"
 #include "upgrade/drive_recipe/readiness.hpp"
 
@@ -23,24 +24,10 @@ constexpr const char* k_log_lines = "50";
 
 const kube::Resource k_events{"", "v1", "events", "Event", kube::Scope::namespaced};
 
-/// A label selector as a list takes it: "app=a,tier in (x,y),!old"; "" for one that selects everything.
-std::string selector_text(const Node* selector) {
-    std::vector<std::string> parts;
-    if (selector == nullptr) return "";
-    if (const auto* labels = selector->find("matchLabels"))
-        for (const auto& label : labels->members()) parts.push_back(label.key + "=" + label.value.text());
-    if (const auto* expressions = selector->find("matchExpressions")) {
-        for (const auto& one : expressions->items()) {
-            const auto key = one.get_string({"key"}), how = one.get_string({"operator"});
-            std::vector<std::string> values;
-            if (const auto* list = one.find("values"))
-                for (const auto& value : list->items()) values.push_back(value.text());
-            if (how == "Exists") parts.push_back(key);
-            else if (how == "DoesNotExist") parts.push_back("!" + key);
-            else parts.push_back(fmt::format("{} {} ({})", key, how == "In" ? "in" : "notin", base::join(values, ",")));
-        }
-    }
-    return base::join(parts, ",");
+/// Of a workload's Pods, as a list takes it; "" for one that selects everything.
+std::string selector_of(const Node& live) {
+    const auto* selector = live.find_path({"spec", "selector"});
+    return selector == nullptr ? std::string() : selector::to_text(selector::decode_label_selector(*selector));
 }
 
 /// An evicted Pod stays until someone deletes it; its controller has another one in its place.
@@ -190,7 +177,7 @@ std::string Gates::log_problem(const Node& live, const std::string& pattern) {
     const auto space = live.get_string({"metadata", "namespace"});
     const bool is_pod = live.get_string({"kind"}) == "Pod";
     if (is_pod) return log_problem_of_pod(live, pattern);
-    const auto selector = selector_text(live.find_path({"spec", "selector"}));
+    const auto selector = selector_of(live);
     std::vector<Node> pods;
     for (auto& pod : client_.list_all(kube::resources::k_pods, {space, selector, ""}))
         if (pod.get_string({"metadata", "deletionTimestamp"}).empty() && !has_ended(pod))

@@ -12,14 +12,6 @@ namespace {
 constexpr std::string_view k_member = "kubernetes";
 constexpr std::string_view k_role_control_plane = "control-plane";
 
-std::vector<std::string> texts_of(const value::Node& tree, std::string_view name) {
-    std::vector<std::string> texts;
-    const auto* found = tree.find(name);
-    if (found == nullptr) return texts;
-    for (const auto& item : found->items()) texts.push_back(item.text());
-    return texts;
-}
-
 void set_text(value::Node& tree, const char* name, const std::string& text) {
     if (!text.empty()) tree.set(name, text);
 }
@@ -39,24 +31,24 @@ Subject subject_of(const Header& run) {
     subject.target = tree.get_string({"target"});
     subject.control_plane = tree.get_string({"controlPlane"});
     subject.kubelet = tree.get_string({"kubelet"});
-    subject.rest = texts_of(tree, "rest");
+    subject.rest = tree.get_texts({"rest"});
     subject.way = tree.get_string({"switch"});
     subject.directory = tree.get_string({"from"});
     subject.command = tree.get_string({"command"});
-    subject.worker_options = texts_of(tree, "workerOptions");
+    subject.worker_options = tree.get_texts({"workerOptions"});
     subject.ignored_preflight = tree.get_string({"ignorePreflightErrors"});
     const auto* without = tree.find("noEtcdSnapshot");
     subject.is_without_snapshot = without != nullptr && without->as_bool() == true;
     if (const auto* keep = tree.find("keepBackups"); keep != nullptr && keep->as_uint().value_or(0) != 0)
         subject.keep_backups = *keep->as_uint();
-    subject.ignored_checks = texts_of(tree, "ignoreChecks");
+    subject.ignored_checks = tree.get_texts({"ignoreChecks"});
     subject.networking = tree.get_string({"networking"});
     subject.versions_file = tree.get_string({"versions"});
     subject.patch_query = tree.get_string({"patchQuery"});
-    subject.applied_patches = texts_of(tree, "appliedPatches");
-    subject.available_patches = texts_of(tree, "availablePatches");
+    subject.applied_patches = tree.get_texts({"appliedPatches"});
+    subject.available_patches = tree.get_texts({"availablePatches"});
     subject.freeze = tree.get_string({"freeze"});
-    subject.freeze_except = texts_of(tree, "freezeExcept");
+    subject.freeze_except = tree.get_texts({"freezeExcept"});
     subject.app_check = tree.get_string({"appCheck"});
     subject.canary_image = tree.get_string({"canaryImage"});
     subject.hooks = tree.get_string({"hooks"});

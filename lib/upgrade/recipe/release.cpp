@@ -46,13 +46,6 @@ std::int64_t integer_of(const Node& tree, std::string_view name) {
     return found == nullptr ? 0 : found->as_int().value_or(0);
 }
 
-std::vector<std::string> texts_in(const Node* list) {
-    std::vector<std::string> texts;
-    if (list == nullptr) return texts;
-    for (const auto& item : list->items()) texts.push_back(item.text());
-    return texts;
-}
-
 Node encode_state(const State& state) {
     auto entry = Node::mapping({{"name", state.name}, {"resource", state.resource}});
     if (!state.label.empty()) entry.set("label", state.label);
@@ -79,7 +72,7 @@ State decode_state(const Node& entry, const std::string& place) {
     if (const auto* labels = entry.find_path({"nodes", "labels"}))
         for (const auto& label : labels->members()) state.nodes.labels[label.key] = label.value.text();
     state.nodes.key = entry.get_string({"nodes", "key"});
-    state.nodes.values = texts_in(entry.find_path({"nodes", "values"}));
+    state.nodes.values = entry.get_texts({"nodes", "values"});
     state.objects = decode_objects(entry.find("objects"), place);
     if (state.name.empty()) throw Error(Exit::io, "state-damaged", fmt::format("{}: a state has no name", place));
     return state;
@@ -172,7 +165,7 @@ Release decode_release(const Node& tree, const std::string& place) {
     if (release.recipe.empty() || release.revision < 1 || states == nullptr || status != to_string(release.status))
         throw Error(Exit::io, "state-damaged", fmt::format("{} holds no release of a recipe", place));
     for (const auto& entry : states->items()) release.states.push_back(decode_state(entry, place));
-    release.kernels = texts_in(tree.find("kernels"));
+    release.kernels = tree.get_texts({"kernels"});
     release.kept = decode_objects(tree.find("kept"), place);
     return release;
 }

@@ -91,27 +91,31 @@ TEST_CASE("fields that are missing or of another kind count as absent") {
     CHECK(budget.min_available.empty());
 }
 
-TEST_CASE("label selectors match as Kubernetes says") {
+TEST_CASE("label selectors match as Kubernetes says, and lists take them") {
     struct Row {
         const char* selector;
         bool matches;
+        const char* text;
     };
     const Labels labels = {{"app", "web"}, {"tier", ""}};
     for (const auto& row :
-         {Row{"{}", true}, Row{"{matchLabels: {app: web}}", true}, Row{"{matchLabels: {app: db}}", false},
-          Row{"{matchExpressions: [{key: app, operator: In, values: [db, web]}]}", true},
-          Row{"{matchExpressions: [{key: app, operator: NotIn, values: [db]}]}", true},
-          Row{"{matchExpressions: [{key: none, operator: NotIn, values: [db]}]}", true},
-          Row{"{matchExpressions: [{key: tier, operator: Exists}]}", true},
-          Row{"{matchExpressions: [{key: tier, operator: DoesNotExist}]}", false},
-          Row{"{matchExpressions: [{key: none, operator: DoesNotExist}]}", true},
-          Row{"{matchLabels: {app: web}, matchExpressions: [{key: app, operator: NotIn, values: [web]}]}", false},
-          Row{"{matchExpressions: [{key: app, operator: Like, values: [web]}]}", false}}) {
+         {Row{"{}", true, ""}, Row{"{matchLabels: {app: web}}", true, "app=web"},
+          Row{"{matchLabels: {app: db}}", false, "app=db"}, Row{"{matchLabels: {tier: ''}}", true, "tier="},
+          Row{"{matchExpressions: [{key: app, operator: In, values: [db, web]}]}", true, "app in (db,web)"},
+          Row{"{matchExpressions: [{key: app, operator: In, values: [web]}]}", true, "app=web"},
+          Row{"{matchExpressions: [{key: app, operator: NotIn, values: [db]}]}", true, "app notin (db)"},
+          Row{"{matchExpressions: [{key: none, operator: NotIn, values: [db]}]}", true, "none notin (db)"},
+          Row{"{matchExpressions: [{key: tier, operator: Exists}]}", true, "tier"},
+          Row{"{matchExpressions: [{key: tier, operator: DoesNotExist}]}", false, "!tier"},
+          Row{"{matchExpressions: [{key: none, operator: DoesNotExist}]}", true, "!none"},
+          Row{"{matchLabels: {app: web}, matchExpressions: [{key: app, operator: NotIn, values: [web]}]}", false,
+              "app=web,app notin (web)"},
+          Row{"{matchExpressions: [{key: app, operator: Like, values: [web]}]}", false, "app like (web)"},
+          Row{"{matchLabels: [app], matchExpressions: 3}", true, ""}}) {
         CAPTURE(row.selector);
-        auto spec = value::Node::mapping({{"selector", tree_of(row.selector)}});
-        const auto budget = decode_disruption_budget(value::Node::mapping({{"spec", spec}}));
-        REQUIRE(budget.selector.has_value());
-        CHECK(matches(*budget.selector, labels) == row.matches);
+        const auto selector = selector::decode_label_selector(tree_of(row.selector));
+        CHECK(matches(selector, labels) == row.matches);
+        CHECK(selector::to_text(selector) == row.text);
     }
 }
 }

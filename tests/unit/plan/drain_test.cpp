@@ -144,7 +144,7 @@ TEST_CASE("budgets that never allow an eviction") {
         api::DisruptionBudget budget;
         budget.namespace_ = "shop";
         budget.name = "web";
-        budget.selector = api::LabelSelector{{{"app", "web"}}, {}};
+        budget.selector = selector::LabelSelector{{"app", "In", {"web"}}};
         budget.min_available = row.min_available;
         budget.max_unavailable = row.max_unavailable;
         budget.expected_pods = row.expected;

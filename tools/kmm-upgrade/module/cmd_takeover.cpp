@@ -14,6 +14,7 @@
 #include "kmm-upgrade/session/begin.hpp"
 #include "kmm-upgrade/verbs.hpp"
 #include "plan/fleet/apply.hpp"
+#include "selector/label_selector.hpp"
 #include "upgrade/module/subject.hpp"
 #include "upgrade/module_nodes/fleet.hpp"
 #include "upgrade/prepare_module/prepare_apply.hpp"
@@ -40,18 +41,6 @@ bool has_stop_hook(const Node& daemon_set) {
            std::any_of(containers->items().begin(), containers->items().end(), [](const Node& container) {
                return container.find_path({"lifecycle", "preStop"}) != nullptr;
            });
-}
-
-/// A requirement of matchExpressions as kubectl -l takes it.
-std::string selector_term(const Node& expression) {
-    const auto key = expression.get_string({"key"});
-    const auto verb = base::to_lower(expression.get_string({"operator"}));
-    if (verb == "exists") return key;
-    if (verb == "doesnotexist") return "!" + key;
-    std::vector<std::string> values;
-    if (const Node* list = expression.find("values"); list != nullptr)
-        for (const auto& value : list->items()) values.push_back(value.text());
-    return fmt::format("{} {} ({})", key, verb, base::join(values, ","));
 }
 
 /// Errors: usage "bad-value".
@@ -81,16 +70,12 @@ Loader find_loader(kube::Client& client, const std::string& name) {
             .hint("kmm-upgrade doctor finds those that are left over");
     loader.uid = found->get_string({"metadata", "uid"});
     loader.has_hook = has_stop_hook(*found);
-    std::vector<std::string> terms;
-    if (const Node* labels = found->find_path({"spec", "selector", "matchLabels"}); labels != nullptr)
-        for (const auto& label : labels->members()) terms.push_back(label.key + "=" + label.value.text());
     kube::ListQuery query;
     query.namespace_ = loader.key.namespace_;
-    query.label_selector = base::join(terms, ",");
-    if (const Node* expressions = found->find_path({"spec", "selector", "matchExpressions"}); expressions != nullptr)
-        for (const auto& expression : expressions->items()) terms.push_back(selector_term(expression));
-    loader.selector = base::join(terms, ",");
-    if (loader.selector != query.label_selector) loader.selector = cluster::shell_quote(loader.selector);
+    if (const Node* selector = found->find_path({"spec", "selector"}); selector != nullptr)
+        query.label_selector = selector::to_text(selector::decode_label_selector(*selector));
+    const bool is_plain = query.label_selector.find_first_of(" !()") == std::string::npos;
+    loader.selector = is_plain ? query.label_selector : cluster::shell_quote(query.label_selector);
     for (const auto& pod : client.list_all(kube::resources::k_pods, query)) {
         const Node* owners = pod.find_path({"metadata", "ownerReferences"});
         const bool is_its = owners != nullptr &&
