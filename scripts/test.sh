@@ -17,11 +17,12 @@ stage() { printf '\n== %s (%d:%02d)\n' "$1" $((SECONDS / 60)) $((SECONDS % 60));
 
 stage "packages"
 install_packages "${packages_build[@]}" "${packages_vm[@]}" "${packages_kernels[@]}" "${packages_test[@]}"
-# The servers of tests/apiserver are compiled beside our own code, more eagerly where that is allowed: their tests come one after the
-# other and wait for them. The test apiserver.build waits too, or builds them itself, and says then what is missing.
+# The servers of tests/apiserver are compiled beside our own code, more eagerly where
+# that is allowed: their tests come one after the other and wait for them. The test
+# apiserver.build waits too, or builds them itself, and says then what is missing.
 mkdir -p build/apiserver
-KMM_TESTBED_NICE=-5 python3 tests/apiserver/kmm_cluster.py --dir build/apiserver/cluster --build build/apiserver build --real \
-  >build/apiserver/build.log 2>&1 &
+KMM_TESTBED_NICE=-5 python3 tests/apiserver/kmm_cluster.py --dir build/apiserver/cluster --build build/apiserver \
+  build --real >build/apiserver/build.log 2>&1 &
 
 stage "build"
 configure build RelWithDebInfo -DKMM_WERROR=ON -DKMM_TESTS=ON -DKMM_SANITIZE=OFF -DKMM_ASAN_DIR="$root/build-asan" \
@@ -34,8 +35,10 @@ stage "tests"
 results=$root/build/results.xml
 rm -f "$results"
 status=0
-# More than there are processors: kernels that boot, servers and nodes are waited for. The build with sanitizers is a test, too.
-ctest --test-dir build -j "$(($(nproc) + 4))" --output-on-failure --no-tests=error --output-junit "$results" "$@" || status=$?
+# More than there are processors: kernels that boot, servers and nodes are waited for.
+# The build with sanitizers is a test, too.
+ctest --test-dir build -j "$(($(nproc) + 4))" --output-on-failure --no-tests=error --output-junit "$results" "$@" ||
+  status=$?
 if [ "$status" -eq 0 ] && [ "${CI:-}" = true ] && grep -qE 'status="(notrun|disabled)"|<skipped' "$results"; then
   echo "tests were skipped, which CI=true forbids:" >&2
   grep -B1 -E 'status="(notrun|disabled)"|<skipped' "$results" | grep -o 'testcase name="[^"]*"' >&2

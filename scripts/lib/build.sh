@@ -4,8 +4,9 @@
 
 # configure DIRECTORY TYPE OPTION...: quick to compile rather than quick to run; the source files of a room make one
 # unit. Half the compile time of -O2 -g again, and fast enough. No debug information, which takes a sixth of
-# the time with sanitizers; build trees to debug in: CMakePresets.json. With paths seen from the build tree, what two build trees
-# compile alike, the tests' own code, is compiled once. The linker gold, of the same package as the other one, takes half its time.
+# the time with sanitizers; build trees to debug in: CMakePresets.json. With paths seen
+# from the build tree, what two build trees compile alike, the tests' own code, is compiled
+# once. The linker gold, of the same package as the other one, takes half its time.
 configure() {
   local directory=$1 type=$2 linker=() memory flags=${CXXFLAGS:-}
   shift 2
@@ -15,7 +16,8 @@ configure() {
   if [ "${memory:-0}" -ge 16000000 ]; then flags+=" --param=ggc-min-expand=1000 --param=ggc-min-heapsize=4000000"; fi
   export CCACHE_BASEDIR=$PWD
   cmake -G Ninja -S . -B "$directory" -DCMAKE_BUILD_TYPE="$type" -DCMAKE_CXX_FLAGS="$flags" \
-    -DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O1 -DCMAKE_CXX_FLAGS_DEBUG=-O1 -DCMAKE_UNITY_BUILD=ON "${linker[@]}" "$@" >/dev/null
+    -DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O1 -DCMAKE_CXX_FLAGS_DEBUG=-O1 -DCMAKE_UNITY_BUILD=ON \
+    "${linker[@]}" "$@" >/dev/null
 }
 
 # configure_programs DIRECTORY: the programs as users install them, at their full speed, but for the debug information.

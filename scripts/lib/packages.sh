@@ -4,8 +4,8 @@
 
 packages_build=(
   g++ make cmake ninja-build ccache pkg-config
-  libarchive-dev libcli11-dev libcurl4-openssl-dev libfmt-dev libisal-dev libkmod-dev liblzma-dev libre2-dev libsimdjson-dev
-  libssl-dev libyaml-cpp-dev libyaml-dev libzstd-dev zlib1g-dev
+  libarchive-dev libcli11-dev libcurl4-openssl-dev libfmt-dev libisal-dev libkmod-dev liblzma-dev libre2-dev
+  libsimdjson-dev libssl-dev libyaml-cpp-dev libyaml-dev libzstd-dev zlib1g-dev
 )
 packages_vm=(
   qemu-system-x86 seabios linux-image-amd64 linux-headers-amd64 kmod busybox-static dropbear-bin openssh-client
@@ -40,7 +40,8 @@ install_packages() {
     as_root "${apt[@]}" update >/dev/null || { echo "apt-get update failed" >&2; return 1; }
     as_root "${install[@]}" "${missing[@]}" >/dev/null || { echo "could not install: ${missing[*]}" >&2; return 1; }
   fi
-  # The tests start registries of their own, and of prometheus they run promtool: the system services that the packages enable are not wanted.
+  # The tests start registries of their own, and of prometheus they run promtool:
+  # the system services that the packages enable are not wanted.
   for name in docker-registry prometheus; do
     case " ${missing[*]} " in
       *" $name "*)

@@ -1,13 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# usage: completion_test.sh SOURCE_DIR : sources the completions and asks them for candidates. Those of zsh and fish only where
-# there is such a shell.
+# usage: completion_test.sh SOURCE_DIR : sources the completions and asks them for candidates.
+# Those of zsh and fish only where there is such a shell.
 set -euo pipefail
 cd "$1/completions/bash"
 faults=0
 
-# candidates COMMAND-LINE : sets COMPREPLY. The last word of the line is being completed; a final blank starts a new one. As in
-# bash, '=' is a word.
+# candidates COMMAND-LINE : sets COMPREPLY. The last word of the line is being completed;
+# a final blank starts a new one. As in bash, '=' is a word.
 candidates() {
   local line=$1 tool=${1%% *}
   read -ra COMP_WORDS <<<"${line//=/ = }"

@@ -3,7 +3,8 @@
 """Runs one golden case: a command line against the texts it must print.
 
 A case is a directory tests/golden/TOOL/CASE with
-  cmd          one command line, run without a shell; or several lines, run by sh -e
+  cmd          one command line, run without a shell, which may go on behind a backslash at a line's end;
+               or several lines, run by sh -e
   in/          optional: copied to a temporary directory, which is the current directory
   expect.out   standard output, absent = empty
   expect.err   standard error, absent = empty
@@ -83,7 +84,7 @@ def environment(bin_dir, home):
 
 def command_of(case):
     text = (case / "cmd").read_text()
-    lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
+    lines = [line for line in text.replace("\\\n", "").splitlines() if line.strip() and not line.startswith("#")]
     if len(lines) == 1:
         return shlex.split(lines[0])
     return ["sh", "-e", "-c", text]

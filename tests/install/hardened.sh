@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# usage: hardened.sh CMAKE BUILD_DIR READELF OBJDUMP : installs below a temporary DESTDIR and looks at how the programs were made.
+# usage: hardened.sh CMAKE BUILD_DIR READELF OBJDUMP :
+# installs below a temporary DESTDIR and looks at how the programs were made.
 set -euo pipefail
 top=$(mktemp -d)
 trap 'rm -rf "$top"' EXIT

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# usage: optimised.sh CMAKE SOURCE : whoever names no build type, and whoever runs the demo, gets programs that the compiler has optimised.
+# usage: optimised.sh CMAKE SOURCE : whoever names no build type, and whoever runs the demo,
+# gets programs that the compiler has optimised.
 set -euo pipefail
 cmake=$1 source=$2
 top=$(mktemp -d)
@@ -15,7 +16,10 @@ for tree in plain demo; do
   python3 - "$tree" "$top/$tree/compile_commands.json" <<'END'
 import json, re, sys
 tree, commands = sys.argv[1:]
-wrong = sorted(entry["file"] for entry in json.load(open(commands)) if (re.findall(r" -O(\S)", entry["command"]) or "0")[-1] not in "23")
+wrong = sorted(
+    entry["file"] for entry in json.load(open(commands))
+    if (re.findall(r" -O(\S)", entry["command"]) or "0")[-1] not in "23"
+)
 sys.exit(f"{tree}: {len(wrong)} sources are not optimised, first {wrong[0]}" if wrong else 0)
 END
 done

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # usage: start_up.sh READELF KMM_WORKER : libraries that drag many others in, and that most commands never call, are
-# loaded when they are needed (sys::SharedLibrary). Linked by any room, they would cost each start of kmm-worker a third.
+# loaded when they are needed (sys::SharedLibrary). Linked by any room,
+# they would cost each start of kmm-worker a third.
 set -euo pipefail
 readelf=$1 worker=$2
 linked=$("$readelf" -d "$worker" | sed -n 's/.*(NEEDED).*\[\(.*\)\]$/\1/p')

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=sh
 # Sourced by golden cases of kmm-upgrade: a directory cluster of three nodes behind a scripted ssh. `module VERSION TAG`
-# writes the Module, `unversioned TAG` one without versions; `installed VERSION` makes the nodes run that version already, as an earlier upgrade left them.
+# writes the Module, `unversioned TAG` one without versions; `installed VERSION` makes the nodes run that version
+# already, as an earlier upgrade left them.
 export PATH="$KMM_SUPPORT/fake_ssh:$PATH" KMM_CLUSTER=fleet KMM_STATE_DIR=state
 mkdir -p fleet/nodes fleet/modules nodes
 for node in node-a node-b node-c; do
@@ -55,6 +56,7 @@ unversioned() {
 # labels: of every node, those of KMM; then what its NodeModulesConfig says and what is live.
 labels() {
   for node in node-a node-b node-c; do
-    echo "$node $(sed -n 's/^    \(.*kmm.node.*\)/\1/p' "fleet/nodes/$node.yaml" | tr '\n' ' ')$(cat "nodes/$node" 2>/dev/null || echo none)"
+    of_node=$(sed -n 's/^    \(.*kmm.node.*\)/\1/p' "fleet/nodes/$node.yaml" | tr '\n' ' ')
+    echo "$node $of_node$(cat "nodes/$node" 2>/dev/null || echo none)"
   done
 }

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=sh
-# Sourced: two nodes with a kernel each on an API server, and the SpecialResource demo, which needs base. `live [OPTION...] -- COMMAND...`
-# runs a command against it, with options of fake_api.py, and leaves the objects in dump.json.
+# Sourced: two nodes with a kernel each on an API server, and the SpecialResource
+# demo, which needs base. `live [OPTION...] -- COMMAND...` runs a command against
+# it, with options of fake_api.py, and leaves the objects in dump.json.
 unset KMM_CLUSTER
 export KMM_STATE_DIR=state
 mkdir -p api
@@ -10,7 +11,8 @@ old=5.14.0-427.40.1.el9_4.x86_64 new=5.14.0-570.12.1.el9_6.x86_64
 # node NAME KERNEL
 node() {
   cat >"api/$1.json" <<NODE
-{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "$1", "labels": {"role": "worker", "feature.node.kubernetes.io/kernel-version.full": "$2"}},
+{"apiVersion": "v1", "kind": "Node",
+ "metadata": {"name": "$1", "labels": {"role": "worker", "feature.node.kubernetes.io/kernel-version.full": "$2"}},
  "status": {"nodeInfo": {"architecture": "amd64", "bootID": "boot-1", "kernelVersion": "$2",
   "osImage": "Red Hat Enterprise Linux CoreOS 417.94.202410211619-0 (Plow)"}}}
 NODE
@@ -18,7 +20,8 @@ NODE
 node node-a "$old"
 node node-b "$new"
 cat >api/kube-system.json <<'NAMESPACE'
-{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kube-system", "uid": "11111111-2222-4333-8444-00000000000a"}}
+{"apiVersion": "v1", "kind": "Namespace",
+ "metadata": {"name": "kube-system", "uid": "11111111-2222-4333-8444-00000000000a"}}
 NAMESPACE
 
 # resource NAME DEPENDENCIES
@@ -36,7 +39,8 @@ spec:
 RESOURCE
 }
 { resource base '[]'
-  resource demo '[{chart: {name: base, version: 0.0.1, repository: {name: local, url: "file://charts"}}}]'; } >resources.yaml
+  resource demo '[{chart: {name: base, version: 0.0.1, repository: {name: local, url: "file://charts"}}}]'
+} >resources.yaml
 
 # chart NAME VERSION: charts/NAME-VERSION, made from charts/NAME if that is there
 chart() {
@@ -86,8 +90,11 @@ keep() {
 }
 # have: objects of the last `live` that a recipe made, and labels of its states.
 have() {
-  jq -r '.main[] | select(.metadata.labels["kmmtools.dev/recipe"]) | .kind + " " + (.metadata.namespace // "-") + "/" + .metadata.name' dump.json
-  jq -r '.main[] | select(.kind == "Secret") | .kind + " " + .metadata.name + " " + (.data.release | @base64d | fromjson | .status + " " + .version)' dump.json
-  jq -r '.main[] | select(.kind == "Node") | .metadata.name as $node | .metadata.labels | to_entries[] | select(.key | startswith("special")) |
+  jq -r '.main[] | select(.metadata.labels["kmmtools.dev/recipe"])
+    | .kind + " " + (.metadata.namespace // "-") + "/" + .metadata.name' dump.json
+  jq -r '.main[] | select(.kind == "Secret")
+    | .kind + " " + .metadata.name + " " + (.data.release | @base64d | fromjson | .status + " " + .version)' dump.json
+  jq -r '.main[] | select(.kind == "Node") | .metadata.name as $node | .metadata.labels | to_entries[] |
+    select(.key | startswith("special")) |
     $node + " " + .key + "=" + .value' dump.json
 }

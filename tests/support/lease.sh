@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=sh
-# Sourced by what a golden case runs within `live` of fake_live.sh: the Leases of LEASE_NAMESPACE, drivers if it is not set, past kmm-upgrade.
+# Sourced by what a golden case runs within `live` of fake_live.sh: the Leases of LEASE_NAMESPACE,
+# drivers if it is not set, past kmm-upgrade.
 # lease METHOD PATH [BODY]
 lease() {
   server=$(jq -r '.clusters[0].cluster.server' "$KUBECONFIG")

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# enter.sh DIR NAME: makes the namespaces that it runs in a node, whose first process it becomes. Its root is that of the
-# host; over it lies DIR/nodes/NAME/tree, which is mounted already and keeps what it writes. DIR/nodes/NAME/disk keeps
-# what no overlay can keep.
+# enter.sh DIR NAME: makes the namespaces that it runs in a node, whose first process it
+# becomes. Its root is that of the host; over it lies DIR/nodes/NAME/tree, which is mounted
+# already and keeps what it writes. DIR/nodes/NAME/disk keeps what no overlay can keep.
 set -eu
 lab=$1 dir=$1/nodes/$2 name=$2
 mount --make-rprivate /
@@ -36,8 +36,8 @@ for place in containerd etcd kubelet; do
 done
 # What the kubelet sets in the kernel, it sets in files here.
 mkdir -p "$dir/tree/settings"
-for setting in vm/overcommit_memory=1 vm/panic_on_oom=0 kernel/panic=10 kernel/panic_on_oops=1 kernel/keys/root_maxkeys=1000000 \
-	kernel/keys/root_maxbytes=25000000; do
+for setting in vm/overcommit_memory=1 vm/panic_on_oom=0 kernel/panic=10 kernel/panic_on_oops=1 \
+	kernel/keys/root_maxkeys=1000000 kernel/keys/root_maxbytes=25000000; do
 	path=proc/sys/${setting%=*} file=$dir/tree/settings/$(echo "${setting%=*}" | tr / _)
 	echo "${setting#*=}" >"$file"
 	mount --bind "$file" "$path"
@@ -51,4 +51,5 @@ echo 1 >proc/sys/net/ipv4/ip_forward
 pivot_root . .old
 umount -l /.old
 mount --make-rshared /
-exec env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root /opt/lab/first.py >/var/log/first.log 2>&1
+exec env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root /opt/lab/first.py \
+	>/var/log/first.log 2>&1

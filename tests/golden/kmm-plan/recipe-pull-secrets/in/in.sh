@@ -12,7 +12,8 @@ address=$1
 asked() {
   echo "$1:"
   { cat resource.yaml; cat; } | sed "s/@REGISTRY@/$address/" >all.yaml
-  kmm-plan show recipe demo -f all.yaml --facts facts.yaml --chart demo --check-images --insecure 2>&1 | grep 'warning\|1000'
+  kmm-plan show recipe demo -f all.yaml --facts facts.yaml --chart demo --check-images --insecure 2>&1 |
+    grep 'warning\|1000'
 }
 : | asked 'none'
 secret demo kubernetes.io/dockerconfigjson .dockerconfigjson good | asked 'a login'

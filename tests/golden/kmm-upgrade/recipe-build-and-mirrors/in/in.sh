@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The registry has the image for the old kernel alone: the other is built before its driver is applied. Mirrors are asked
-# in place of a registry that is not there.
+# The registry has the image for the old kernel alone: the other is built before its driver is applied. Mirrors are
+# asked in place of a registry that is not there.
 # shellcheck disable=SC1091,SC2154
 . "$KMM_SUPPORT/fake_recipe.sh"
 registry=$1
@@ -9,7 +9,9 @@ chart=charts/demo-0.0.1/templates
 # driver REPOSITORY: a chart whose driver containers have images of this repository, one for each kernel
 driver() {
   demo 0.0.1 driver '"modules loaded"'
-  sed -i -e "s|image: .*, args|image: \"$1:{{ .Values.kernelFullVersion }}\", args|" -e 's|^  annotations:|&\n    specialresource.openshift.io/state: driver-container\n    specialresource.openshift.io/driver-container-vendor: demo|' "$chart/1000-driver.yaml"
+  sed -i -e "s|image: .*, args|image: \"$1:{{ .Values.kernelFullVersion }}\", args|" -e 's|^  annotations:|&\
+    specialresource.openshift.io/state: driver-container\
+    specialresource.openshift.io/driver-container-vendor: demo|' "$chart/1000-driver.yaml"
 }
 cat >"build.yaml" <<'JOB'
 apiVersion: batch/v1
@@ -26,9 +28,12 @@ cat >mirrors.yaml <<MIRRORS
 apiVersion: config.openshift.io/v1
 kind: ImageTagMirrorSet
 metadata: {name: lab}
-spec: {imageTagMirrors: [{source: registry.invalid/drivers, mirrors: ["$registry/drivers"], mirrorSourcePolicy: NeverContactSource}]}
+spec: {imageTagMirrors: [{source: registry.invalid/drivers, mirrors: ["$registry/drivers"],
+  mirrorSourcePolicy: NeverContactSource}]}
 MIRRORS
-start() { live -- kmm-upgrade start recipe demo -f resources.yaml --check-images --insecure "$@" || echo "exit $?"; have; }
+start() {
+  live -- kmm-upgrade start recipe demo -f resources.yaml --check-images --insecure "$@" || echo "exit $?"; have
+}
 
 driver "$registry/drivers/demo"
 echo '== nothing builds the image that is missing'

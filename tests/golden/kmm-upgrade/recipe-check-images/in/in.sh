@@ -5,10 +5,13 @@
 registry=$1
 # driver IMAGE: a chart whose driver container has this image
 driver() {
-  sed -i -e "s|image: .*, args|image: \"$1\", args|" -e 's|^  annotations:|&\n    specialresource.openshift.io/state: driver-container|' \
+  sed -i -e "s|image: .*, args|image: \"$1\", args|" \
+    -e 's|^  annotations:|&\n    specialresource.openshift.io/state: driver-container|' \
     charts/demo-0.0.1/templates/1000-driver.yaml
 }
-try() { live -- kmm-upgrade start recipe demo -f resources.yaml --check-images --insecure "$@" || echo "exit $?"; have; }
+try() {
+  live -- kmm-upgrade start recipe demo -f resources.yaml --check-images --insecure "$@" || echo "exit $?"; have
+}
 driver "$registry/drivers/demo:9.9"
 try
 kmm-upgrade show || echo "exit $?"
