@@ -164,8 +164,10 @@ Diagnostics kernel_obstacles(const api::Objects& objects, const upgrade::Run& ru
                 obstacle(module, "version-mismatch",
                          fmt::format("Module {} is at version {}, and nodes are to run another one: {}",
                                      module.full_name(), version.empty() ? "none" : version, base::join(waiting, ", ")),
-                         fmt::format("finish that upgrade first: kmm-upgrade start module {} --to {}",
-                                     module.full_name(), version)));
+                         version.empty() ? fmt::format("bring the nodes to it first: kmm-upgrade apply {}",
+                                                       module.full_name())
+                                         : fmt::format("finish that upgrade first: kmm-upgrade start module {} --to {}",
+                                                       module.full_name(), version)));
         if (is_operated && is_needed && run.options.drain &&
             !plan::tolerates(plan::loader_tolerations(module), {cordon}))
             findings.push_back(obstacle(
