@@ -146,6 +146,7 @@ Done KernelActor::act(const upgrade::NodeStep& step, const Sight& sight, const D
     if (step.step == k_step_reboot) return reboot(name, seen, deadline);
     if (step.step == k_step_load) return load(name, seen, deadline);
     if (step.step == k_step_validate) return validate(name, seen, deadline);
+    pools_.hold();
     return roll_back(name, seen, deadline);
 }
 
