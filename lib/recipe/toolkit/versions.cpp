@@ -38,10 +38,11 @@ bool is_kernel_release(std::string_view text) {
         while (at < text.size() && is_number(text[at])) { ++at; }
         if (at == begin) { return false; }
     }
-    return text.size() <= 64 && !is_of_several(text) && std::all_of(text.begin() + static_cast<std::ptrdiff_t>(at), text.end(), [](char c) {
-               return is_number(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-                      std::string_view("._-+~").find(c) != std::string_view::npos;
-           });
+    if (text.size() > 64 || is_of_several(text)) { return false; }
+    return std::all_of(text.begin() + static_cast<std::ptrdiff_t>(at), text.end(), [](char c) {
+        return is_number(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+               std::string_view("._-+~").find(c) != std::string_view::npos;
+    });
 }
 
 std::string kernel_architecture(std::string_view kernel) {
