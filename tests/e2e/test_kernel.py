@@ -306,6 +306,20 @@ class Troubles(KernelCase):
         self.assertIn("there is no Node node-b: its drivers were not looked at", done.stdout)
         self.assertEqual((self.fleet.kernel("node-a"), self.fleet.kernel("node-b")), (KERNEL, KERNEL))
 
+    def test_a_host_without_its_node_whose_connection_is_lost_on_the_way_back(self):
+        """It has answered once: the silence ends, and nobody could leave it out of an abort."""
+        for fault in ("node-facts cut-before", "node-install cut-after", "node-reboot cut-after"):
+            world = self.fleet.copy(self.work / fault.split()[0])
+            self.assertEqual(world.begin_update("--canary", "1").returncode, 11)
+            (world.cluster / "nodes/node-a.yaml").unlink()
+            if fault.startswith("node-facts"):
+                world.fault("node-a", "node-facts -")  # of the first question, whether it is there at all
+                world.fault("node-a", fault)
+            world.fault("node-a", fault)
+            done = world.run("abort", "--rollback", "all")
+            self.assertEqual(done.returncode, 0, f"{fault}: {done.stdout}")
+            self.assertEqual(world.kernel("node-a"), KERNEL)
+
     def test_a_reboot_while_it_is_watched(self):
         """No Module selects the node: only its boot id says that the new kernel has brought it down."""
         (self.fleet.cluster / "modules/kmm-hello.yaml").unlink()

@@ -40,6 +40,14 @@ std::string_view view(const yaml_char_t* text) {
     return text == nullptr ? std::string_view() : reinterpret_cast<const char*>(text);
 }
 
+/// The number whose fewest digits are those of `number` as a float32: sigs.k8s.io/yaml writes keys so.
+double as_single(double number) {
+    constexpr double k_overflow = 0x1.ffffffp127;  // half a step above the largest one
+    if (!std::isfinite(number)) { return number; }
+    if (std::abs(number) >= k_overflow) { return std::copysign(HUGE_VAL, number); }
+    return parse_real(fmt::format("{}", static_cast<float>(number))).value_or(number);
+}
+
 class Event {
 public:
     Event() = default;
@@ -284,7 +292,7 @@ private:
                 case Resolved::integer: key = std::to_string(resolved.integer); break;
                 case Resolved::uint: throw Stop{"Unsupported map key of type: uint64", line};
                 case Resolved::real: {
-                    key = format_real(resolved.real, 'g', -1);
+                    key = format_real(as_single(resolved.real), 'g', -1);
                     if (key == "+Inf") { key = ".inf"; }
                     if (key == "-Inf") { key = "-.inf"; }
                     if (key == "NaN") { key = ".nan"; }

@@ -15,6 +15,19 @@ constexpr std::array<std::string_view, 6> k_architectures{"x86_64", "aarch64", "
 
 bool is_number(char c) { return c >= '0' && c <= '9'; }
 
+/// Releases one behind the other, as rpm prints two packages of a kernel without a line end between them.
+bool is_of_several(std::string_view text) {
+    return std::any_of(k_architectures.begin(), k_architectures.end(), [&](std::string_view name) {
+        for (auto at = text.find(name); at != std::string_view::npos; at = text.find(name, at + 1)) {
+            auto rest = text.substr(at + name.size());
+            for (const std::string_view flavour : {"+rt", "+64k"})
+                if (rest.starts_with(flavour)) rest.remove_prefix(flavour.size());
+            if (at > 0 && text[at - 1] == '.' && !rest.empty() && is_number(rest.front())) { return true; }
+        }
+        return false;
+    });
+}
+
 }  // namespace
 
 bool is_kernel_release(std::string_view text) {
@@ -25,10 +38,11 @@ bool is_kernel_release(std::string_view text) {
         while (at < text.size() && is_number(text[at])) { ++at; }
         if (at == begin) { return false; }
     }
-    return text.size() <= 64 && std::all_of(text.begin() + static_cast<std::ptrdiff_t>(at), text.end(), [](char c) {
-               return is_number(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-                      std::string_view("._-+~").find(c) != std::string_view::npos;
-           });
+    if (text.size() > 64 || is_of_several(text)) { return false; }
+    return std::all_of(text.begin() + static_cast<std::ptrdiff_t>(at), text.end(), [](char c) {
+        return is_number(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+               std::string_view("._-+~").find(c) != std::string_view::npos;
+    });
 }
 
 std::string kernel_architecture(std::string_view kernel) {

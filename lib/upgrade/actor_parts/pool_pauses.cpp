@@ -42,6 +42,10 @@ Done PoolPauses::act(std::string_view stage) {
     return done;
 }
 
+void PoolPauses::hold() {
+    if (pools_) static_cast<void>(pause());
+}
+
 void PoolPauses::before_move(const upgrade::Event& move, const upgrade::Header& run) {
     if (!pools_) return;
     const auto* stage = upgrade::procedure_of(run).table().find_stage(move.step);

@@ -20,6 +20,9 @@ public:
     PoolPauses(kube::Client* client, std::vector<std::string> names, std::string owner);
     /// Of the stages k_stage_pause_pools and k_stage_unpause_pools. Errors: those of the API server.
     [[nodiscard]] Done act(std::string_view stage);
+    /// Before a node or state goes back: pauses the pools, as a failure has ended their pause; the end of the abort
+    /// ends this one. Errors: those of the API server.
+    void hold();
     /// Pools are not paused while a run stands still after a failure, nor once it was aborted; a walk that goes on
     /// pauses them again.
     void before_move(const upgrade::Event& move, const upgrade::Header& run);

@@ -103,7 +103,7 @@ Sight KernelActor::look(const upgrade::NodeStep& step, const Deadline& deadline)
         if (error.code() == "interrupted" && interrupted_()) sight.is_interrupted = true;
         else if (cluster::ends_run(error)) throw;
         else if (step.step == k_step_reboot && before.open && is_no_answer(error))
-            sight.error = not_back(step.node, error);
+            sight.error = not_back(step.node, error, false);
         else sight.error = error;
     }
     return sight;
@@ -146,6 +146,7 @@ Done KernelActor::act(const upgrade::NodeStep& step, const Sight& sight, const D
     if (step.step == k_step_reboot) return reboot(name, seen, deadline);
     if (step.step == k_step_load) return load(name, seen, deadline);
     if (step.step == k_step_validate) return validate(name, seen, deadline);
+    pools_.hold();
     return roll_back(name, seen, deadline);
 }
 
@@ -158,6 +159,9 @@ Done KernelActor::check(const std::string& name, const SystemSight& seen, const 
     Done done;
     done.facts = facts_of(seen);
     done.message = fmt::format("kernel {}", seen.kernel);
+    // Its Node named none at the start; nothing was installed yet.
+    if (const auto record = recorder_.node(name); record.from_version.empty() && installed_on(record).empty())
+        done.facts.set("fromVersion", seen.kernel);
     if (others_ == nullptr) return done;
     // What served once is wanted again, also where this is a retry and it does not serve now.
     const auto known = recipe_drivers_of(recorder_.node(name));

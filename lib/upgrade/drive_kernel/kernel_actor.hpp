@@ -70,7 +70,7 @@ private:
 
     /// Whether the Node was deleted; false where that cannot be found out.
     [[nodiscard]] bool has_no_node(const std::string& name);
-    /// Of a node that does not answer. Errors: not_found "node-gone" if its Node was deleted.
+    /// Of a node that does not answer, unless it goes back. Errors: not_found "node-gone" if its Node was deleted.
     void require_present(const std::string& name);
     /// Whether there is neither a Node nor an answer from a node that is to go back.
     [[nodiscard]] bool is_gone(const std::string& name);

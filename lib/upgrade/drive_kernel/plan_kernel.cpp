@@ -8,6 +8,7 @@
 
 #include "api/labels.hpp"
 #include "api/workload.hpp"
+#include "base/join_some.hpp"
 #include "base/text.hpp"
 #include "plan/decide/order.hpp"
 #include "plan/fleet/survey.hpp"
@@ -21,12 +22,35 @@
 namespace kmm::drive {
 namespace {
 
+constexpr std::size_t k_named = 8;  ///< nodes that an error names
+
 std::string why_left_out(const api::Node& node) {
     if (node.unschedulable) {
         const auto owner = node.meta.annotations.find(std::string(api::k_annotation_cordoned_by));
         return owner == node.meta.annotations.end() ? "cordoned" : "cordoned by " + owner->second;
     }
     return node.ready && *node.ready != "True" ? "not ready" : "";
+}
+
+/// Why no node is left to be updated. `foreign`: selected nodes without Linux.
+Error no_node(const api::Objects& objects, const std::vector<upgrade::LeftOut>& left_out,
+              const std::vector<std::string>& foreign) {
+    const auto refusal = [](std::string message) {
+        return Error(Exit::checks_failed, "no-nodes", std::move(message));
+    };
+    if (objects.nodes.empty())
+        return refusal("there is no Node").hint("name the cluster with --cluster or --context");
+    if (left_out.empty() && foreign.empty())
+        return refusal("no node is selected: --selector matches none")
+            .hint("compare it with the labels of the nodes: kubectl get nodes --show-labels");
+    if (left_out.empty())
+        return refusal(fmt::format("no node is selected that runs Linux: {} {} another system",
+                                   base::join_some(foreign, k_named), foreign.size() == 1 ? "runs" : "run"))
+            .hint("choose nodes with Linux: --selector kubernetes.io/os=linux");
+    std::vector<std::string> texts;
+    for (const auto& left : left_out) texts.push_back(fmt::format("{} ({})", left.name, left.reason));
+    return refusal(fmt::format("every selected node is left out: {}", base::join_some(texts, k_named)))
+        .hint("name a node that is cordoned or not ready with --node");
 }
 
 Diagnostic obstacle(const api::Module& module, std::string code, std::string message, std::string hint) {
@@ -53,7 +77,7 @@ PlannedKernel plan_kernel(const api::Objects& objects, const StartRequest& reque
     PlannedKernel planned;
     auto& run = planned.run;
     run = begin_run(request, upgrade::kernel::procedure_kernel(), request.options);
-    std::vector<std::string> chosen;
+    std::vector<std::string> chosen, foreign;
     for (const auto& node : objects.nodes) {
         const auto& name = node.meta.name;
         const bool is_named = std::find(request.nodes.begin(), request.nodes.end(), name) != request.nodes.end();
@@ -61,6 +85,7 @@ PlannedKernel plan_kernel(const api::Objects& objects, const StartRequest& reque
         // It is never to be updated, so that nothing is left to do on it later.
         if (!runs_linux(node)) {
             planned.notes.push_back(fmt::format("node {} has no part in it: it runs no Linux", name));
+            foreign.push_back(name);
             continue;
         }
         const auto why = is_named ? std::string() : why_left_out(node);
@@ -71,10 +96,7 @@ PlannedKernel plan_kernel(const api::Objects& objects, const StartRequest& reque
               [](const auto& left, const auto& right) { return left.name < right.name; });
     for (const auto& left : run.left_out)
         planned.notes.push_back(fmt::format("node {} is left out: {}", left.name, left.reason));
-    if (chosen.empty())
-        throw Error(Exit::checks_failed, "no-nodes", objects.nodes.empty() ? "there is no Node" : "no node is selected")
-            .hint(run.left_out.empty() ? "--selector matches no node"
-                                       : "name a node that is cordoned or not ready with --node");
+    if (chosen.empty()) throw no_node(objects, run.left_out, foreign);
     chosen = walk_order(objects, request, std::move(chosen), planned.notes);
     run.created = run.since = base::format_rfc3339(clock.now_unix());
     run.to_version = request.to_version;
@@ -164,8 +186,10 @@ Diagnostics kernel_obstacles(const api::Objects& objects, const upgrade::Run& ru
                 obstacle(module, "version-mismatch",
                          fmt::format("Module {} is at version {}, and nodes are to run another one: {}",
                                      module.full_name(), version.empty() ? "none" : version, base::join(waiting, ", ")),
-                         fmt::format("finish that upgrade first: kmm-upgrade start module {} --to {}",
-                                     module.full_name(), version)));
+                         version.empty() ? fmt::format("bring the nodes to it first: kmm-upgrade apply {}",
+                                                       module.full_name())
+                                         : fmt::format("finish that upgrade first: kmm-upgrade start module {} --to {}",
+                                                       module.full_name(), version)));
         if (is_operated && is_needed && run.options.drain &&
             !plan::tolerates(plan::loader_tolerations(module), {cordon}))
             findings.push_back(obstacle(

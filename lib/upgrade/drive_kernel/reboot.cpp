@@ -52,12 +52,13 @@ std::string SystemAgent::install(const std::string& node, const std::string& rel
     return document.get_string({"message"});
 }
 
-void SystemAgent::ask_for_reboot(const std::string& node, const std::string& before, const Deadline& deadline) {
+bool SystemAgent::ask_for_reboot(const std::string& node, const std::string& before, const Deadline& deadline) {
     const auto reply =
         steps_.step_once(node, {"reboot", "--boot-id", before}, std::min(deadline.left(), milliseconds(60'000)));
-    if (reply.value) return;
+    if (reply.value) return true;
     if (reply.settled() && reply.has_result) throw Error(*reply.error);
     tell_(node, reply.error->message() + "; the node may be shutting down");
+    return false;
 }
 
 SystemSight SystemAgent::reboot_into(const std::string& node, const std::string& release, const std::string& before,
@@ -70,7 +71,7 @@ SystemSight SystemAgent::reboot(const std::string& node, const std::string& rele
     auto seen = now;
     std::optional<Error> silence;
     auto asked = clock_.monotonic();
-    if (seen.boot_id == before) ask_for_reboot(node, before, deadline);
+    bool is_asked = seen.boot_id == before && ask_for_reboot(node, before, deadline);
     for (auto pause = k_first_pause; seen.boot_id == before;) {
         if (deadline.passed()) break;
         steps_.pause(pause);
@@ -79,13 +80,18 @@ SystemSight SystemAgent::reboot(const std::string& node, const std::string& rele
         if (reply.value) seen = read_system(node, *reply.value);
         if (!reply.value || seen.boot_id != before || clock_.monotonic() - asked < k_ask_again) continue;
         asked = clock_.monotonic();
-        ask_for_reboot(node, before, deadline);
+        try {
+            is_asked = ask_for_reboot(node, before, deadline) || is_asked;
+        } catch (const Error& error) {
+            // A node that is shutting down refuses a second reboot.
+            tell_(node, error.message() + transport_cause(error) + "; the node may be shutting down");
+        }
     }
     if (seen.boot_id != before) {
         require_kernel(node, seen, release);
         return seen;
     }
-    if (silence) throw not_back(node, *silence);
+    if (silence) throw not_back(node, *silence, is_asked);
     throw Error(Exit::timeout, "node-not-rebooted",
                 fmt::format("node {} was asked to reboot and still runs the same boot", node))
         .hint(fmt::format(
@@ -97,9 +103,11 @@ bool is_no_answer(const Error& error) {
            error.code() == "worker-not-brought" || error.code() == "worker-failed";
 }
 
-Error not_back(const std::string& node, const Error& cause) {
+Error not_back(const std::string& node, const Error& cause, bool is_asked) {
     const auto retry = fmt::format("kmm-upgrade retry {}", node);
-    Error error(Exit::timeout, "node-not-back", fmt::format("node {} did not come back after its reboot", node));
+    Error error(Exit::timeout, "node-not-back",
+                is_asked ? fmt::format("node {} did not come back after its reboot", node)
+                         : fmt::format("node {} may have been asked to reboot, and cannot be reached", node));
     error.hint("look at its console; once it is up: " + retry);
     if (cause.code() != "node-unreachable") {
         // It is up: what was changed with the kernel has taken the worker, the login or the shell.
@@ -107,7 +115,8 @@ Error not_back(const std::string& node, const Error& cause) {
         const auto name = fmt::format("node {}: ", node);
         if (says.starts_with(name)) says.remove_prefix(name.size());
         error = Error(Exit::timeout, "node-not-back",
-                      fmt::format("node {} answers after its reboot without its facts: {}", node, says));
+                      fmt::format("node {} {} asked to reboot, and its facts cannot be read: {}", node,
+                                  is_asked ? "was" : "may have been", says));
         error.hint(cause.hint().empty() ? "find out on the node why; then " + retry : cause.hint() + "; then " + retry);
     }
     for (const auto& [key, text] : cause.details())

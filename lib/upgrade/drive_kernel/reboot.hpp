@@ -46,7 +46,8 @@ public:
                                      const SystemSight& now, const Deadline& deadline);
 
 private:
-    void ask_for_reboot(const std::string& node, const std::string& before, const Deadline& deadline);
+    /// Whether the node has said that it was asked; false if nobody knows.
+    [[nodiscard]] bool ask_for_reboot(const std::string& node, const std::string& before, const Deadline& deadline);
 
     sys::Clock& clock_;
     WorkerSteps::Teller tell_;
@@ -55,9 +56,9 @@ private:
 
 /// A node that was asked for its facts was not reached, or has answered without a worker's result.
 [[nodiscard]] bool is_no_answer(const Error& error);
-/// The error that a node does not answer after its reboot was asked for, and why the last question failed: timeout
-/// "node-not-back".
-[[nodiscard]] Error not_back(const std::string& node, const Error& cause);
+/// The error that a node does not answer after its reboot, and why the last question failed: timeout "node-not-back".
+/// `is_asked`: the node has said that it was asked to reboot; otherwise it may have been.
+[[nodiscard]] Error not_back(const std::string& node, const Error& cause, bool is_asked);
 /// The node runs `release`. Errors: unhealthy "kernel-not-booted".
 void require_kernel(const std::string& node, const SystemSight& seen, const std::string& release);
 

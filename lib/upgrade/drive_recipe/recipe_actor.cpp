@@ -102,8 +102,10 @@ Done RecipeActor::act(const upgrade::NodeStep& step, const Sight& /*sight*/, con
         return pools_.act(step.step);
     if (step.node.empty()) return step.step == upgrade::recipe::k_stage_prune ? prune(deadline) : verify(deadline);
     const auto node = upgrade::recipe::driver_node_of(recorder_.node(step.node));
-    if (step.step == upgrade::k_step_rollback)
+    if (step.step == upgrade::k_step_rollback) {
+        pools_.hold();
         return node ? roll_back_node(step.node, *node, deadline) : roll_back(step.node, step.node, deadline);
+    }
     if (node) return act_on_node(step.step, *node, deadline);
     const auto& state = state_of(step.node);
     if (step.step == upgrade::recipe::k_step_apply) {

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/counted.hpp"
 #include "base/text.hpp"
 #include "cli/document.hpp"
 #include "cli/table.hpp"
@@ -131,7 +132,8 @@ void keep_kernels(toolkit::ToolkitMap& map, const std::vector<std::string>& kern
             const auto near = base::nearest(kernel, known);
             throw Error(
                 Exit::not_found, "toolkit-not-found",
-                fmt::format("no toolkit is known for kernel {}, of {} kernels", base::escape(kernel), map.rows.size()))
+                fmt::format("no toolkit is known for kernel {}, of {}", base::escape(kernel),
+                            base::counted(map.rows.size(), "kernel")))
                 .hint(near ? fmt::format("did you mean {}?", *near)
                            : "give the files of the release that has this kernel");
         }

@@ -124,6 +124,14 @@ TEST_CASE("YAML is read by the rules of go-yaml where libyaml has newer ones") {
     CHECK(fault.column == 7);
 }
 
+TEST_CASE("a key that is a number with a fraction has the digits of a float32") {
+    YamlFault fault;
+    const auto read = [&](std::string_view text) { return write_json(read_yaml_text(text, fault)); };
+    CHECK(read("3.14159265358979: a\n123456789.5: b\n1.27: c\n") ==
+          R"({"1.2345679e+08":"b","1.27":"c","3.1415927":"a"})");
+    CHECK(read("1e300: a\n-1e39: b\n") == R"({"-.inf":"b",".inf":"a"})");
+}
+
 TEST_CASE("a fault of YAML names where what is not closed begins") {
     const auto message = [](std::string_view text) {
         YamlFault fault;

@@ -56,7 +56,10 @@ TEST_CASE("what is a kernel release") {
          {"5.14.0-427.40.1.el9_4.x86_64+rt", "6.1.0", "4.18.0-305.40.2.rt7.113.el8_4.x86_64", "6.12.0+"}) {
         CHECK(is_kernel_release(good));
     }
-    for (const char* bad : {"", "package kernel-rt-core is not installed", "5.14", "v5.14.0", "5.14.0 x", "5..0"}) {
+    for (const char* bad : {"", "package kernel-rt-core is not installed", "5.14", "v5.14.0", "5.14.0 x", "5..0",
+                            // of rpm -q without a line end, where two packages of the kernel are installed
+                            "5.14.0-570.12.1.el9_6.x86_645.14.0-570.13.1.el9_6.x86_64",
+                            "5.14.0-1.el9.aarch64+64k5.14.0-2.el9.aarch64+64k"}) {
         CHECK_FALSE(is_kernel_release(bad));
     }
 }

@@ -27,6 +27,7 @@ public:
     bool is_worker_stopped = false;  ///< by the shutdown, before it has answered
     bool is_worker_gone = false;     ///< in the new boot
     std::optional<std::string> refusal;
+    int refused_request = 0;         ///< the number of the request to reboot that is refused, 0: none
     int asked = 0, reboots = 0;
 
     [[nodiscard]] cluster::WorkerReply run(const cluster::WorkerCall& call) override {
@@ -51,11 +52,11 @@ public:
         if (!is_reboot) return reply;
         ++asked;
         CHECK(call.args == std::vector<std::string>{"node", "reboot", "--boot-id", "boot-1"});
-        if (refusal) {
+        if (refusal || asked == refused_request) {
             reply.exit_code = 1;
             reply.document = value::Node::mapping({{"apiVersion", "kmmtools/v1"},
                                                    {"kind", "Error"},
-                                                   {"code", *refusal},
+                                                   {"code", refusal.value_or("reboot-failed")},
                                                    {"message", "it does not"},
                                                    {"exitCode", 1}});
             return reply;
@@ -183,7 +184,15 @@ TEST_CASE("why a node is not known to be back is said: it is not reached, or it 
     const auto without = error_of(bare);
     CHECK(without.code() == "node-not-back");
     CHECK(without.message() ==
-          "node node-a answers after its reboot without its facts: kmm-worker cannot be run there");
+          "node node-a was asked to reboot, and its facts cannot be read: kmm-worker cannot be run there");
+    Case unsure;
+    unsure.machine.is_worker_gone = unsure.machine.is_answer_lost = true;
+    CHECK(error_of(unsure).message() ==
+          "node node-a may have been asked to reboot, and its facts cannot be read: kmm-worker cannot be run there");
+    Case cut_off;
+    cut_off.machine.is_answer_lost = true;
+    cut_off.machine.away = -1;
+    CHECK(error_of(cut_off).message() == "node node-a may have been asked to reboot, and cannot be reached");
     REQUIRE(without.details().size() == 1);
     CHECK(without.details().front().second == "sh: 1: kmm-worker: not found");
     CHECK(without.hint().starts_with("install kmm-worker on the node"));
@@ -196,6 +205,15 @@ TEST_CASE("a request that had no effect is repeated, and a person may leave") {
     CHECK(late.reboot().boot_id == "boot-2");
     CHECK(late.machine.asked == 2);
     CHECK(late.machine.reboots == 1);
+    Case busy;  // with its shutdown, and systemd refuses a second one
+    busy.machine.deaf = 1;
+    busy.machine.refused_request = 2;
+    CHECK(busy.reboot().boot_id == "boot-2");
+    CHECK(busy.told == std::vector<std::string>{"kmm-worker says: it does not; the node may be shutting down"});
+    Case never;
+    never.machine.deaf = 1000;
+    never.machine.refused_request = 2;
+    CHECK(never.refused() == "node-not-rebooted");
     Case left;
     left.machine.away = -1;
     left.clock.on_sleep = [&] { left.is_stopped = true; };
