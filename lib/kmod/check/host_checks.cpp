@@ -56,38 +56,17 @@ std::string first_of(const std::vector<std::string>& names) {
     return base::join_some(shown, 5);
 }
 
-/// Where a line of modprobe.d can be changed.
-const char* place_of(ConfigSource source) {
-    return source == ConfigSource::image ? "in the image" : "on the node";
-}
-
-/// Values of the host's options that the kernel would refuse the module for, and options that it ignores as the module
-/// does not know them. Texts with quotes inside are left to it.
-void check_host_options(const CheckInput& input, const std::string& name, const std::vector<HostOption>& options,
-                        Diagnostics& findings) {
-    const IndexedModule* module = input.index.find(name);
-    if (module == nullptr) return;
-    std::set<std::string> given;
-    if (name == normalise_name(input.wish.module)) {
-        for (const auto& [key, value] : parameter_map(input.wish.parameters)) given.insert(normalise_name(key));
-    }
-    for (const auto& option : options) {
-        if (option.text.find('"') != std::string::npos ||
-            given.contains(normalise_name(option.text.substr(0, option.text.find('=')))))
-            continue;
-        Diagnostics faults;
-        check_parameters(module->file, {option.text}, faults);
-        for (auto& fault : faults) {
-            fault.message = fmt::format("{}: {}", base::escape(option.where), fault.message);
-            if (fault.code == "unknown-parameter") {
-                fault.severity = Severity::warning;
-                fault.message += ": the kernel ignores it";
-                if (!fault.hint.starts_with("did you")) fault.hint.clear();
-            }
-            fault.hint = fmt::format("correct that line {}{}{}", place_of(option.source),
-                                     fault.hint.empty() ? "" : ": ", fault.hint);
-            findings.push_back(std::move(fault));
-        }
+void check_alias_lines(const ModprobeConfig& config, const std::string& name, Diagnostics& findings) {
+    for (const auto& alias : config.aliases) {
+        if (alias.module == name || !alias_fits(alias.pattern, name)) continue;
+        add_finding(
+            findings, Severity::warning, "host-alias",
+            fmt::format("{} makes {} an alias of {}; here it is the module of that name", base::escape(alias.where),
+                        name,
+                        alias.module == "off"
+                            ? "off, so that modprobe loads nothing"
+                            : fmt::format("module {}, which modprobe would load", base::escape(alias.module))),
+            fmt::format("remove that line {} if it is not meant", place_of(alias.source)));
     }
 }
 
@@ -108,17 +87,7 @@ void check_configuration(const CheckInput& input, Diagnostics& findings) {
                         fmt::format("module {} is blacklisted in {}{}", name, base::escape(it->second.where),
                                     counts ? "" : "; udev does not load it, this command does"));
         }
-        for (const auto& alias : config.aliases) {
-            if (alias.module == name || !alias_fits(alias.pattern, name)) continue;
-            add_finding(
-                findings, Severity::warning, "host-alias",
-                fmt::format("{} makes {} an alias of {}; here it is the module of that name", base::escape(alias.where),
-                            name,
-                            alias.module == "off"
-                                ? "off, so that modprobe loads nothing"
-                                : fmt::format("module {}, which modprobe would load", base::escape(alias.module))),
-                fmt::format("remove that line {} if it is not meant", place_of(alias.source)));
-        }
+        check_alias_lines(config, name, findings);
         if (const HostCommand* command = command_for(config.install, name)) {
             const bool ignored = input.wish.install_commands == InstallCommands::ignore;
             add_finding(findings, ignored ? Severity::warning : Severity::error, "install-command",
@@ -139,7 +108,11 @@ void check_configuration(const CheckInput& input, Diagnostics& findings) {
             const char* whose = !of_image ? "this host" : of_host ? "this host and the image" : "the image";
             add_finding(findings, Severity::warning, "host-options",
                         fmt::format("module {} gets options of {}: {}", name, whose, text));
-            check_host_options(input, name, it->second, findings);
+            if (const IndexedModule* module = input.index.find(name))
+                check_options(module->file, it->second,
+                              name == normalise_name(input.wish.module) ? input.wish.parameters
+                                                                        : std::vector<std::string>(),
+                              findings);
         }
     }
 }

@@ -98,7 +98,7 @@ private:
         return findings;
     }
 
-    /// Takes what only softdeps wish for, and cannot be loaded here, out of the order: modprobe goes on without, and so
+    /// Takes what only softdeps ask for, and cannot be loaded here, out of the order: modprobe goes on without, and so
     /// does this.
     void leave_out() {
         if (out_.order.optional.empty()) return;
@@ -106,7 +106,7 @@ private:
         const auto note = [&](const std::string& name, const std::string& why) {
             left_out.insert(name);
             find(Severity::warning, "soft-dependency-failed",
-                 fmt::format("module {} is wished for by a softdep and left out: {}", name, why));
+                 fmt::format("module {} is wanted by a softdep and left out: {}", name, why));
         };
         const auto missing = [&](const std::string& need) {
             return left_out.contains(need) || missing_.contains(need);
@@ -272,7 +272,7 @@ private:
         }
     }
 
-    /// What a softdep wishes for afterwards, and neither is live nor in the image.
+    /// What a softdep asks for afterwards, and neither is live nor in the image.
     void resolve_after() {
         resolve_aliases(out_.order.soft_post);
         std::map<std::string, std::string> named;

@@ -100,7 +100,7 @@ std::optional<std::string> soft_failure(const std::string& name, const Error& er
     if (error.exit() == Exit::hung || error.exit() == Exit::unhealthy || error.exit() == Exit::integrity ||
         is_interruption(error.exit()))
         return std::nullopt;
-    return fmt::format("soft-dependency-failed: module {} is wished for by a softdep and not loaded: {}", name,
+    return fmt::format("soft-dependency-failed: module {} is wanted by a softdep and not loaded: {}", name,
                        error.message());
 }
 
