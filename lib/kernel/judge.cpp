@@ -293,13 +293,17 @@ private:
                  fmt::format("remove that line {}, or -b from the Module", kmod::place_of(blacklisted->second.source)));
         kmod::check_alias_lines(config, name, out_);
         const kmod::HostCommand* command = kmod::command_for(config.install, name);
-        if (command != nullptr && !wish_.ignores_install)
+        const bool named = name == index_.find(wish_.module)->file.name ||
+                           std::any_of(wish_.also.begin(), wish_.also.end(), [&](const std::string& also) {
+                               return kmod::normalise_name(also) == name;
+                           });
+        if (command != nullptr && !(named && wish_.ignores_install))
             find(Severity::warning, "install-command",
                  fmt::format("{} names '{}' to be run instead of loading module {}: modprobe runs it, kmm-worker "
                              "refuses the load",
                              base::escape(command->where), base::escape(command->text), name),
-                 fmt::format("remove that line {}, or say --ignore-install in modprobe.args.load",
-                             kmod::place_of(command->source)));
+                 fmt::format("remove that line {}{}", kmod::place_of(command->source),
+                             named ? ", or say --ignore-install in modprobe.args.load" : ""));
         const auto options = config.options.find(name);
         if (options != config.options.end())
             kmod::check_options(module.file, options->second,

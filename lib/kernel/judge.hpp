@@ -24,7 +24,7 @@ struct Wish {
     std::string release;                     ///< the kernel's release; its image directory was indexed
     kmod::ModprobeConfig configuration = {}; ///< of the image's modprobedDir: its lines count
     bool uses_blacklist = false;             ///< modprobe's -b: its blacklist lines count
-    bool ignores_install = false;            ///< modprobe's -i: its install lines do not count
+    bool ignores_install = false;            ///< modprobe's -i: install lines of `module` and `also` do not count
     bool has_firmware = false;               ///< the Module names a firmware path
     std::vector<std::string> firmware;       ///< files of the image below it, relative, sorted
     std::map<std::string, SignatureCheck> signatures;  ///< by module; one that is not there counts by its marker alone

@@ -89,13 +89,16 @@ void check_configuration(const CheckInput& input, Diagnostics& findings) {
         }
         check_alias_lines(config, name, findings);
         if (const HostCommand* command = command_for(config.install, name)) {
-            const bool ignored = input.wish.install_commands == InstallCommands::ignore;
+            const bool named = name == normalise_name(input.wish.module) ||
+                               std::any_of(input.wish.also.begin(), input.wish.also.end(),
+                                           [&](const std::string& also) { return normalise_name(also) == name; });
+            const bool ignored = named && input.wish.install_commands == InstallCommands::ignore;
             add_finding(findings, ignored ? Severity::warning : Severity::error, "install-command",
                         fmt::format("{} wants '{}' to be run instead of loading module {}; commands are never run",
                                     base::escape(command->where), base::escape(command->text), name),
                         ignored ? std::string()
-                                : fmt::format("remove that line {}, or say --ignore-install in modprobe.args.load",
-                                              place_of(command->source)));
+                                : fmt::format("remove that line {}{}", place_of(command->source),
+                                              named ? ", or say --ignore-install in modprobe.args.load" : ""));
         }
         if (const auto it = config.options.find(name); it != config.options.end()) {
             std::string text;

@@ -31,7 +31,7 @@ struct LoadWish {
     std::string firmware = {};                ///< directory on this host with the image's firmware, "" for none
     Force force = {};                         ///< only with the user's long confirmation
     BlacklistRule blacklist = BlacklistRule::aliases_only;
-    InstallCommands install_commands = InstallCommands::refuse;
+    InstallCommands install_commands = InstallCommands::refuse;  ///< of `module` and `also`; others' commands count
     std::vector<ImageConfigFile> image_config = {};  ///< of the image's modprobedDir
     bool live_counts = false;  ///< what is live is left as it is, so that nothing need be loaded: see pardon_live()
 };
