@@ -46,6 +46,11 @@ void add_finding(Diagnostics& findings, Severity severity, std::string code, std
         Diagnostic{severity, std::move(code), std::move(message), std::nullopt, std::move(hint), Exit::checks_failed});
 }
 
+bool is_of_host(const CheckInput& input, const IndexedModule& module) {
+    return !input.directory.empty() &&
+           module.path.starts_with(fs::path(input.directory).parent_path().native() + "/");
+}
+
 bool wants_signatures(const KernelState& state) {
     return state.sig_enforce || state.lockdown == "integrity" || state.lockdown == "confidentiality";
 }
@@ -266,9 +271,7 @@ void check_marks(const CheckInput& input, const HostModule* reference, Diagnosti
                                     name),
                         "rebuild it with the compiler and configuration of the kernel");
         }
-        const bool of_host =
-            !input.directory.empty() && module.path.starts_with(fs::path(input.directory).parent_path().native() + "/");
-        if (module.file.in_tree() && !of_host) {
+        if (module.file.in_tree() && !is_of_host(input, module)) {
             add_finding(findings, Severity::warning, "intree-flag",
                         fmt::format("module {} says of itself that it is of the kernel's own tree (intree=Y): the "
                                     "kernel does not mark it with O",

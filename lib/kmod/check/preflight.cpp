@@ -166,10 +166,7 @@ private:
         std::vector<std::string> meant;
         for (const auto& name : names) {
             const auto configured = aliased(out_.config.aliases, name);
-            auto modules = configured                                                      ? *configured
-                           : live_module(host_, name) || find_host_module(directory_, name)
-                               ? std::vector<std::string>()
-                               : host_modules_with_alias(directory_, name);
+            auto modules = configured ? *configured : modules_behind(host_, directory_, name);
             if (modules.empty() && !configured) modules.push_back(name);
             for (auto& module : modules) {
                 if (std::find(meant.begin(), meant.end(), module) != meant.end()) continue;
