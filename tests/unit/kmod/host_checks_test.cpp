@@ -96,19 +96,6 @@ TEST_CASE("blacklists, install commands and options of the host") {
         rig.wish.install_commands = kmod::InstallCommands::ignore;
         CHECK(rig.found() == Found{"warning install-command"});
     }
-    SUBCASE("modprobe's -i is for the modules that it is called with, not for what they need") {
-        KoSpec spec;
-        spec.name = "above";
-        spec.depends = "demo";
-        rig.add(spec);
-        rig.wish.module = "above";
-        rig.wish.install_commands = kmod::InstallCommands::ignore;
-        put(file, "install demo /bin/false\n");
-        CHECK(rig.found() == Found{"error install-command"});
-        CHECK(rig.hints.find("--ignore-install") == std::string::npos);
-        rig.wish.also = {"demo"};
-        CHECK(rig.found() == Found{"warning install-command"});
-    }
     SUBCASE("options are shown") {
         put(file, "options demo answer=1\n");
         CHECK(rig.found() == Found{"warning host-options", "warning unknown-parameter"});
