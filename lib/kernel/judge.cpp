@@ -28,7 +28,7 @@ public:
         kmod::LoadOrder order;
         try {
             order = index_.order(wish_.module, wish_.loading_order,
-                                 {{}, wish_.configuration.softdeps, wish_.configuration.aliases});
+                                 {wish_.also, wish_.configuration.softdeps, wish_.configuration.aliases});
         } catch (const Error& error) {
             find(Severity::error, error.code(), error.message(), error.hint());
             return std::move(out_);
@@ -45,6 +45,7 @@ public:
             }
             signature(module);
             firmware(module);
+            configuration(module, order);
             if (order.optional.contains(name) && leave_out(module, before)) vermagic_told_ = vermagic_told;
         }
         if (interface_ != nullptr) dependencies(order);
@@ -60,7 +61,7 @@ private:
     }
 
     /// Puts one warning in the place of the findings from `before` on if one of them is an error, or what the module
-    /// needs is left out: nothing but a softdep wishes for it, so workers and modprobe go on without.
+    /// needs is left out: nothing but a softdep asks for it, so workers and modprobe go on without.
     bool leave_out(const kmod::IndexedModule& module, std::size_t before) {
         const auto begin = out_.begin() + static_cast<std::ptrdiff_t>(before);
         const auto fault = std::find_if(begin, out_.end(),
@@ -74,7 +75,7 @@ private:
             fault != out_.end() ? fault->message : fmt::format("it needs module {}, which is left out", *need);
         out_.erase(begin, out_.end());
         find(Severity::warning, "soft-dependency-failed",
-             fmt::format("module {} is wished for by a softdep and left out: {}", name, why));
+             fmt::format("module {} is wanted by a softdep and left out: {}", name, why));
         left_out_.insert(name);
         return true;
     }
@@ -277,6 +278,38 @@ private:
                              base::escape(name), wish_.release),
                  "see that the kernel's module package has it");
         }
+    }
+
+    /// What the lines of modprobedDir do to a module.
+    void configuration(const kmod::IndexedModule& module, const kmod::LoadOrder& order) {
+        kmod::ModprobeConfig config = wish_.configuration;
+        for (const auto& [alias, meant] : order.by_alias) kmod::add_alias_options(config, alias, meant);
+        const std::string& name = module.file.name;
+        const auto blacklisted = config.blacklist.find(name);
+        if (wish_.uses_blacklist && blacklisted != config.blacklist.end())
+            find(Severity::error, "blacklisted-module",
+                 fmt::format("module {} is blacklisted in {}, and modprobe is called with -b: it is not loaded", name,
+                             base::escape(blacklisted->second.where)),
+                 fmt::format("remove that line {}, or -b from the Module", kmod::place_of(blacklisted->second.source)));
+        kmod::check_alias_lines(config, name, out_);
+        const kmod::HostCommand* command = kmod::command_for(config.install, name);
+        const bool named = name == index_.find(wish_.module)->file.name ||
+                           std::any_of(wish_.also.begin(), wish_.also.end(), [&](const std::string& also) {
+                               return kmod::normalise_name(also) == name;
+                           });
+        if (command != nullptr && !(named && wish_.ignores_install))
+            find(Severity::warning, "install-command",
+                 fmt::format("{} names '{}' to be run instead of loading module {}: modprobe runs it, kmm-worker "
+                             "refuses the load",
+                             base::escape(command->where), base::escape(command->text), name),
+                 fmt::format("remove that line {}{}", kmod::place_of(command->source),
+                             named ? ", or say --ignore-install in modprobe.args.load" : ""));
+        const auto options = config.options.find(name);
+        if (options != config.options.end())
+            kmod::check_options(module.file, options->second,
+                                name == index_.find(wish_.module)->file.name ? wish_.parameters
+                                                                             : std::vector<std::string>(),
+                                out_);
     }
 
     void firmware(const kmod::IndexedModule& module) {

@@ -19,9 +19,12 @@ struct Wish {
     std::string module;                      ///< main module, either spelling
     std::vector<std::string> parameters;     ///< "key=value"
     std::vector<std::string> loading_order;  ///< KMM's modulesLoadingOrder
+    std::vector<std::string> also = {};      ///< further modules, loaded after the main one
     std::vector<std::string> in_tree_modules_to_remove = {};  ///< either spelling
     std::string release;                     ///< the kernel's release; its image directory was indexed
-    kmod::ModprobeConfig configuration = {}; ///< of the image's modprobedDir: its softdeps and aliases count
+    kmod::ModprobeConfig configuration = {}; ///< of the image's modprobedDir: its lines count
+    bool uses_blacklist = false;             ///< modprobe's -b: its blacklist lines count
+    bool ignores_install = false;            ///< modprobe's -i: install lines of `module` and `also` do not count
     bool has_firmware = false;               ///< the Module names a firmware path
     std::vector<std::string> firmware;       ///< files of the image below it, relative, sorted
     std::map<std::string, SignatureCheck> signatures;  ///< by module; one that is not there counts by its marker alone
@@ -32,9 +35,11 @@ struct Wish {
 /// All that speaks against it, sorted. Errors (exit checks_failed): module-not-in-image, dependency-cycle,
 /// module-format, vermagic-differs, unknown-symbol, symbol-version-differs, symbol-version-missing, namespace-missing,
 /// gpl-only, duplicate-symbol, unsigned-module, key-not-trusted, bad-signature, weak-digest, unknown-parameter,
-/// bad-parameter. Warnings: duplicate-symbol (of a module that need not be live), dependency-not-known,
-/// firmware-not-in-image, odd-parameter, soft-dependency-failed (the first error of a module that nothing but a softdep
-/// wishes for, and that is left out), vermagic-not-checked, key-not-checked, and those three of signatures where
+/// bad-parameter, blacklisted-module (with uses_blacklist). Warnings: unknown-parameter of an option in the
+/// configuration, host-alias, install-command (kmm-worker refuses the load, modprobe runs the command),
+/// duplicate-symbol (of a module that need not be live), dependency-not-known, firmware-not-in-image, odd-parameter,
+/// soft-dependency-failed (the first error of a module that nothing but a softdep asks for, and that is left out),
+/// vermagic-not-checked, key-not-checked, and those three of signatures where
 /// that kernel loads the module all the same or nobody said what it does. A kernel refuses a bad
 /// signature even if it does not want one, unless it was built without CONFIG_MODULE_SIG (Linux kernel/module/signing.c
 /// module_sig_check). `interface` nullptr: only what the files alone tell (architecture is not known then either).

@@ -114,7 +114,13 @@ std::optional<Url> parse_url(std::string_view text) {
 }
 
 std::optional<Url> resolve_url(const Url& base, std::string_view reference) {
-    reference = reference.substr(0, reference.find('#'));
+    // Storage behind registries writes names of files with blanks and letters of other alphabets into it as they are.
+    std::string encoded;
+    for (const char& c : reference.substr(0, reference.find('#'))) {
+        const bool is_plain = c != ' ' && static_cast<unsigned char>(c) < 0x80;
+        encoded += is_plain ? std::string(1, c) : percent_encode({&c, 1});
+    }
+    reference = encoded;
     const std::size_t colon = reference.find(':');
     if (colon != std::string_view::npos && colon < reference.find_first_of("/?")) {
         return parse_url(reference);

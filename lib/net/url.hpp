@@ -25,8 +25,8 @@ struct Url {
 /// nullopt for anything but an absolute http(s) URL of printable ASCII with a host; the fragment is dropped.
 [[nodiscard]] std::optional<Url> parse_url(std::string_view text);
 
-/// Resolves a Location header against the URL it came from (RFC 3986 section 5.2, without dot-segment removal inside
-/// the reference's own path). nullopt if the result is not an http(s) URL.
+/// Resolves a Location header against the URL it came from (RFC 3986 section 5.2, without dot-segment removal); blanks
+/// and bytes beyond ASCII are percent-encoded, as Go's clients do. nullopt if the result is not an http(s) URL.
 [[nodiscard]] std::optional<Url> resolve_url(const Url& base, std::string_view reference);
 
 /// Percent-encodes everything but RFC 3986 unreserved characters: for values of a query.

@@ -17,6 +17,7 @@
 #include "kernel/judge.hpp"
 #include "kmod/host/image_config.hpp"
 #include "kmod/ko/module_service.hpp"
+#include "preflight/module_wish.hpp"
 #include "registry/client/certs.hpp"
 #include "registry/client/document_service.hpp"
 #include "registry/local/mirror_files.hpp"
@@ -182,7 +183,7 @@ ImageTarget target_of(const ImageQuestion& question, const api::Objects& objects
     const auto& config = question.resolved->config;
     ImageTarget target;
     target.reference = config.container_image;
-    if (!config.modprobe.dir_name.empty()) target.dir_name = config.modprobe.dir_name;
+    target.dir_name = wish_of(config, question.resolved->kernel).dir_name;
     target.kernels = {question.resolved->kernel};
     target.firmware_path = config.modprobe.firmware_path;
     target.modprobed_dir = config.modprobe.modprobed_dir;
@@ -236,20 +237,30 @@ kmod::ModprobeConfig configuration_of(const ImageQuestion& question, const std::
     }
 }
 
+/// rawArgs.load without a directory names modules of the node's own tree: of them only the kernel's exports are known.
+Diagnostics judge_of_host(const kernel::Wish& wish, const kernel::Interface* interface) {
+    Diagnostics findings;
+    std::vector<std::string> names = wish.also;
+    if (!wish.module.empty()) names.insert(names.begin(), wish.module);
+    for (const auto& name : names) {
+        if (interface != nullptr && interface->modules.contains(kmod::normalise_name(name))) continue;
+        findings.push_back({Severity::warning, "dependency-not-known",
+                            fmt::format("rawArgs.load names no directory, so that module {} is loaded from the node's "
+                                        "own tree: whether kernel {} has it is not known",
+                                        base::escape(name), wish.release),
+                            std::nullopt, "add -d and the directory of the image, or see that the kernel has it",
+                            Exit::checks_failed});
+    }
+    return findings;
+}
+
 /// Do the modules of a Module's image fit the kernel that it is for?
 Diagnostics judge_module(const ImageQuestion& question, const ImageTarget& target, const std::string& root,
                          const registry::PullResult& pulled, ImageAnswer& answer, sandbox::Confined* parser) {
     const auto& config = question.resolved->config;
     const auto index = index_of(root, target, parser);
-    kernel::Wish wish;
-    wish.module = config.modprobe.module_name;
-    wish.parameters = config.modprobe.parameters;
-    wish.loading_order = config.modprobe.modules_loading_order;
-    wish.in_tree_modules_to_remove = config.in_tree_modules_to_remove;
-    if (!config.in_tree_module_to_remove.empty())
-        wish.in_tree_modules_to_remove.push_back(config.in_tree_module_to_remove);
-    wish.release = question.resolved->kernel;
-    wish.has_firmware = !target.firmware_path.empty();
+    ModuleWish wanted = wish_of(config, question.resolved->kernel);
+    kernel::Wish& wish = wanted.wish;
     const auto below = std::filesystem::path("/" + target.firmware_path + "/").lexically_normal().native();
     pulled.files.each([&](const registry::ExtractedFile& file) {
         if (wish.has_firmware && file.path.starts_with(below)) wish.firmware.push_back(file.path.substr(below.size()));
@@ -264,9 +275,10 @@ Diagnostics judge_module(const ImageQuestion& question, const ImageTarget& targe
         if (question.interface != nullptr)
             answer.symbols += misfitting_symbols(module.file, index, *question.interface);
     }
-    Diagnostics findings;
+    Diagnostics findings = std::move(wanted.findings);
     wish.configuration = configuration_of(question, root, parser, findings);
-    auto judged = kernel::judge(index, wish, question.interface);
+    auto judged = wanted.of_host ? judge_of_host(wish, question.interface)
+                                 : kernel::judge(index, wish, question.interface);
     std::move(judged.begin(), judged.end(), std::back_inserter(findings));
     return findings;
 }

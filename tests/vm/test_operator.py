@@ -56,7 +56,7 @@ class Firmware(OperatorCase):
 
     def test_the_search_path(self):
         """`--firmware-path` becomes the kernel's search path
-        it stays there for good
+        it stays there until the node is rebooted
         the kernel's former path is back after the unload
         """
         self.done(self.operator.load(**self.how))

@@ -156,12 +156,6 @@ void config_from_flags(const cli::Args& args, api::ModuleConfig& config) {
     config.modprobe.modules_loading_order = args.all("loading-order");
 }
 
-/// Directories of KMM's worker are below /tmp, where its image was copied to.
-std::string image_directory(const std::string& directory) {
-    if (directory == "/tmp") return "/";
-    return directory.starts_with("/tmp/") ? directory.substr(4) : directory;
-}
-
 kmod::ModprobeCommand read_arguments(const std::vector<std::string>& arguments, const std::string& field,
                                      kmod::ArgsKind kind, bool confirmed) {
     kmod::ModprobeCommand command = kmod::read_modprobe_arguments(arguments, field, kind);
@@ -196,7 +190,7 @@ void take_raw_arguments(const api::ModprobeArgs& raw, Needs needs, bool confirme
     modprobe.module_name = command.modules.front();
     modprobe.parameters = command.parameters;
     modprobe.modules_loading_order.clear();
-    const std::string directory = image_directory(command.directory.value_or("/"));
+    const std::string directory = kmod::image_directory(command.directory.value_or("/"));
     if (!command.directory || *command.directory == "/") {
         job.modules = Job::Modules::of_host_first;
     } else {
@@ -216,7 +210,7 @@ void take_arguments(Needs needs, bool confirmed, Job& job) {
         job.load = read_arguments(modprobe.args->load, "modprobe.args.load", kmod::ArgsKind::options_only, confirmed);
     job.unload = read_arguments(modprobe.args->unload, "modprobe.args.unload", kmod::ArgsKind::options_only, confirmed);
     if (job.load.remove) require_direction(job.load, "modprobe.args.load", Needs::image);
-    if (job.load.directory) job.config.modprobe.dir_name = image_directory(*job.load.directory);
+    if (job.load.directory) job.config.modprobe.dir_name = kmod::image_directory(*job.load.directory);
 }
 
 /// In-tree modules that are to give way: those of the list, else that of the deprecated field.
@@ -380,6 +374,7 @@ Job read_job(const cli::Args& args, Needs needs, UnknownFields unknown) {
     }
     if (file.empty()) {
         config_from_flags(args, job.config);
+        job.of_options = true;
     } else {
         read_config(file, args.get("input-size").value_or(""), needs, unknown, job);
     }
@@ -400,12 +395,15 @@ Job read_job(const cli::Args& args, Needs needs, UnknownFields unknown) {
 void require_kernel(const Job& job) {
     const std::string wanted = api::trim_kernel(job.config.kernel_version);
     if (wanted.empty() || wanted == api::trim_kernel(job.node.kernel)) return;
+    const std::string shown = base::escape(job.config.kernel_version);
     throw Error(Exit::checks_failed, "kernel-differs",
-                fmt::format("the config is for kernel {}, this node runs {}", base::escape(job.config.kernel_version),
-                            job.node.kernel))
-        .detail("wanted", base::escape(job.config.kernel_version))
+                job.of_options ? fmt::format("--kernel {} is not the running kernel {}", shown, job.node.kernel)
+                               : fmt::format("the config is for kernel {}, this node runs {}", shown, job.node.kernel))
+        .detail("wanted", shown)
         .detail("running", job.node.kernel)
-        .hint("the node was rebooted into another kernel: plan again");
+        .hint(job.of_options ? "modules are checked and loaded for the running kernel only: leave --kernel out; "
+                               "kmm-plan preflight --kernel judges images for other kernels"
+                             : "the node was rebooted into another kernel: plan again");
 }
 
 void require_capability(const kmod::HostPaths& host, const std::string& what) {

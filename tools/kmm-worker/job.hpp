@@ -24,6 +24,7 @@ namespace kmm::tool_worker {
 /// Everything a verb needs.
 struct Job {
     api::ModuleConfig config;
+    bool of_options = false;                        ///< config was made of options: there is no CONFIG
     std::optional<Position> pull_policy_position;   ///< of imagePullPolicy in CONFIG
     std::vector<registry::Credential> credentials;  ///< pull secrets of the input
     std::vector<registry::ImagePolicy> policies;    ///< who must have signed the image, of the input

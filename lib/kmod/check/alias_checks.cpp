@@ -71,7 +71,9 @@ private:
 void check_aliases(const CheckInput& input, Diagnostics& findings) {
     DeviceAliases ours;
     for (const auto& name : input.found.order.names) {
-        for (const auto& alias : input.index.find(name)->file.info_all("alias")) ours.add(alias, name);
+        const IndexedModule& module = *input.index.find(name);
+        if (is_of_host(input, module)) continue;  // which of its modules udev loads is for the host to say
+        for (const auto& alias : module.file.info_all("alias")) ours.add(alias, name);
     }
     const auto text =
         ours.empty() || input.directory.empty() ? std::nullopt : read_text(input.directory + "/modules.alias");

@@ -164,7 +164,8 @@ void check_firmware_files(const CheckInput& input, Diagnostics& findings) {
         std::vector<std::string> missing;
         for (const auto& file : input.index.find(name)->file.info_all("firmware")) {
             const auto forms = firmware_forms(input.host, directories, file);
-            if (forms.empty()) missing.push_back(file);
+            if (forms.empty() && std::find(missing.begin(), missing.end(), file) == missing.end())
+                missing.push_back(file);
             if (forms.empty() || std::any_of(forms.begin(), forms.end(), [&](const std::string& form) {
                     return reads_firmware(input, form) != false;
                 }))

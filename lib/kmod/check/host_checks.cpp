@@ -46,6 +46,11 @@ void add_finding(Diagnostics& findings, Severity severity, std::string code, std
         Diagnostic{severity, std::move(code), std::move(message), std::nullopt, std::move(hint), Exit::checks_failed});
 }
 
+bool is_of_host(const CheckInput& input, const IndexedModule& module) {
+    return !input.directory.empty() &&
+           module.path.starts_with(fs::path(input.directory).parent_path().native() + "/");
+}
+
 bool wants_signatures(const KernelState& state) {
     return state.sig_enforce || state.lockdown == "integrity" || state.lockdown == "confidentiality";
 }
@@ -56,38 +61,17 @@ std::string first_of(const std::vector<std::string>& names) {
     return base::join_some(shown, 5);
 }
 
-/// Where a line of modprobe.d can be changed.
-const char* place_of(ConfigSource source) {
-    return source == ConfigSource::image ? "in the image" : "on the node";
-}
-
-/// Values of the host's options that the kernel would refuse the module for, and options that it ignores as the module
-/// does not know them. Texts with quotes inside are left to it.
-void check_host_options(const CheckInput& input, const std::string& name, const std::vector<HostOption>& options,
-                        Diagnostics& findings) {
-    const IndexedModule* module = input.index.find(name);
-    if (module == nullptr) return;
-    std::set<std::string> given;
-    if (name == normalise_name(input.wish.module)) {
-        for (const auto& [key, value] : parameter_map(input.wish.parameters)) given.insert(normalise_name(key));
-    }
-    for (const auto& option : options) {
-        if (option.text.find('"') != std::string::npos ||
-            given.contains(normalise_name(option.text.substr(0, option.text.find('=')))))
-            continue;
-        Diagnostics faults;
-        check_parameters(module->file, {option.text}, faults);
-        for (auto& fault : faults) {
-            fault.message = fmt::format("{}: {}", base::escape(option.where), fault.message);
-            if (fault.code == "unknown-parameter") {
-                fault.severity = Severity::warning;
-                fault.message += ": the kernel ignores it";
-                if (!fault.hint.starts_with("did you")) fault.hint.clear();
-            }
-            fault.hint = fmt::format("correct that line {}{}{}", place_of(option.source),
-                                     fault.hint.empty() ? "" : ": ", fault.hint);
-            findings.push_back(std::move(fault));
-        }
+void check_alias_lines(const ModprobeConfig& config, const std::string& name, Diagnostics& findings) {
+    for (const auto& alias : config.aliases) {
+        if (alias.module == name || !alias_fits(alias.pattern, name)) continue;
+        add_finding(
+            findings, Severity::warning, "host-alias",
+            fmt::format("{} makes {} an alias of {}; here it is the module of that name", base::escape(alias.where),
+                        name,
+                        alias.module == "off"
+                            ? "off, so that modprobe loads nothing"
+                            : fmt::format("module {}, which modprobe would load", base::escape(alias.module))),
+            fmt::format("remove that line {} if it is not meant", place_of(alias.source)));
     }
 }
 
@@ -108,25 +92,18 @@ void check_configuration(const CheckInput& input, Diagnostics& findings) {
                         fmt::format("module {} is blacklisted in {}{}", name, base::escape(it->second.where),
                                     counts ? "" : "; udev does not load it, this command does"));
         }
-        for (const auto& alias : config.aliases) {
-            if (alias.module == name || !alias_fits(alias.pattern, name)) continue;
-            add_finding(
-                findings, Severity::warning, "host-alias",
-                fmt::format("{} makes {} an alias of {}; here it is the module of that name", base::escape(alias.where),
-                            name,
-                            alias.module == "off"
-                                ? "off, so that modprobe loads nothing"
-                                : fmt::format("module {}, which modprobe would load", base::escape(alias.module))),
-                fmt::format("remove that line {} if it is not meant", place_of(alias.source)));
-        }
+        check_alias_lines(config, name, findings);
         if (const HostCommand* command = command_for(config.install, name)) {
-            const bool ignored = input.wish.install_commands == InstallCommands::ignore;
+            const bool named = name == normalise_name(input.wish.module) ||
+                               std::any_of(input.wish.also.begin(), input.wish.also.end(),
+                                           [&](const std::string& also) { return normalise_name(also) == name; });
+            const bool ignored = named && input.wish.install_commands == InstallCommands::ignore;
             add_finding(findings, ignored ? Severity::warning : Severity::error, "install-command",
                         fmt::format("{} wants '{}' to be run instead of loading module {}; commands are never run",
                                     base::escape(command->where), base::escape(command->text), name),
                         ignored ? std::string()
-                                : fmt::format("remove that line {}, or say --ignore-install in modprobe.args.load",
-                                              place_of(command->source)));
+                                : fmt::format("remove that line {}{}", place_of(command->source),
+                                              named ? ", or say --ignore-install in modprobe.args.load" : ""));
         }
         if (const auto it = config.options.find(name); it != config.options.end()) {
             std::string text;
@@ -139,7 +116,11 @@ void check_configuration(const CheckInput& input, Diagnostics& findings) {
             const char* whose = !of_image ? "this host" : of_host ? "this host and the image" : "the image";
             add_finding(findings, Severity::warning, "host-options",
                         fmt::format("module {} gets options of {}: {}", name, whose, text));
-            check_host_options(input, name, it->second, findings);
+            if (const IndexedModule* module = input.index.find(name))
+                check_options(module->file, it->second,
+                              name == normalise_name(input.wish.module) ? input.wish.parameters
+                                                                        : std::vector<std::string>(),
+                              findings);
         }
     }
 }
@@ -290,9 +271,7 @@ void check_marks(const CheckInput& input, const HostModule* reference, Diagnosti
                                     name),
                         "rebuild it with the compiler and configuration of the kernel");
         }
-        const bool of_host =
-            !input.directory.empty() && module.path.starts_with(fs::path(input.directory).parent_path().native() + "/");
-        if (module.file.in_tree() && !of_host) {
+        if (module.file.in_tree() && !is_of_host(input, module)) {
             add_finding(findings, Severity::warning, "intree-flag",
                         fmt::format("module {} says of itself that it is of the kernel's own tree (intree=Y): the "
                                     "kernel does not mark it with O",

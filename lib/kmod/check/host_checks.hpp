@@ -131,6 +131,9 @@ void check_support(const HostPaths& host, const ModuleFile& file, Diagnostics& f
 void add_finding(Diagnostics& findings, Severity severity, std::string code, std::string message,
                  std::string hint = {});
 
+/// Whether `module` is a file of the host's own tree, which is loaded by its name.
+[[nodiscard]] bool is_of_host(const CheckInput& input, const IndexedModule& module);
+
 /// True if modules without a valid signature are refused.
 [[nodiscard]] bool wants_signatures(const KernelState& state);
 /// The first five of `names` and how many more there are.

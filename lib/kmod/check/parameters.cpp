@@ -323,22 +323,50 @@ std::map<std::string, std::string> parameter_map(const std::vector<std::string>&
 
 namespace {
 
-/// The host's options for a module that `own` does not override.
-std::vector<HostOption> options_beside(const ModprobeConfig& config, const std::string& module,
-                                       const std::vector<std::string>& own) {
-    std::vector<HostOption> options;
+/// Those of `options` that `own` does not override.
+std::vector<HostOption> options_beside(const std::vector<HostOption>& options, const std::vector<std::string>& own) {
+    std::vector<HostOption> left;
     const auto given = parameter_map(own);
-    const auto it = config.options.find(module);
-    if (it == config.options.end()) return options;
-    std::copy_if(it->second.begin(), it->second.end(), std::back_inserter(options), [&](const HostOption& option) {
+    std::copy_if(options.begin(), options.end(), std::back_inserter(left), [&](const HostOption& option) {
         const std::string key = normalise_name(option.text.substr(0, option.text.find('=')));
         return std::none_of(given.begin(), given.end(),
                             [&](const auto& entry) { return normalise_name(entry.first) == key; });
     });
-    return options;
+    return left;
+}
+
+/// The host's options for a module that `own` does not override.
+std::vector<HostOption> options_beside(const ModprobeConfig& config, const std::string& module,
+                                       const std::vector<std::string>& own) {
+    const auto it = config.options.find(module);
+    return it == config.options.end() ? std::vector<HostOption>() : options_beside(it->second, own);
 }
 
 }  // namespace
+
+const char* place_of(ConfigSource source) {
+    return source == ConfigSource::image ? "in the image" : "on the node";
+}
+
+void check_options(const ModuleFile& module, const std::vector<HostOption>& options,
+                   const std::vector<std::string>& own, Diagnostics& findings) {
+    for (const auto& option : options_beside(options, own)) {
+        if (option.text.find('"') != std::string::npos) continue;
+        Diagnostics faults;
+        check_parameters(module, {option.text}, faults);
+        for (auto& fault : faults) {
+            fault.message = fmt::format("{}: {}", base::escape(option.where), fault.message);
+            if (fault.code == "unknown-parameter") {
+                fault.severity = Severity::warning;
+                fault.message += ": the kernel ignores it";
+                if (!fault.hint.starts_with("did you")) fault.hint.clear();
+            }
+            fault.hint = fmt::format("correct that line {}{}{}", place_of(option.source),
+                                     fault.hint.empty() ? "" : ": ", fault.hint);
+            findings.push_back(std::move(fault));
+        }
+    }
+}
 
 std::map<std::string, GivenParameter> given_parameters(const ModprobeConfig& config, const ModuleFile& module,
                                                        const std::vector<std::string>& own) {

@@ -98,7 +98,7 @@ private:
         return findings;
     }
 
-    /// Takes what only softdeps wish for, and cannot be loaded here, out of the order: modprobe goes on without, and so
+    /// Takes what only softdeps ask for, and cannot be loaded here, out of the order: modprobe goes on without, and so
     /// does this.
     void leave_out() {
         if (out_.order.optional.empty()) return;
@@ -106,7 +106,7 @@ private:
         const auto note = [&](const std::string& name, const std::string& why) {
             left_out.insert(name);
             find(Severity::warning, "soft-dependency-failed",
-                 fmt::format("module {} is wished for by a softdep and left out: {}", name, why));
+                 fmt::format("module {} is wanted by a softdep and left out: {}", name, why));
         };
         const auto missing = [&](const std::string& need) {
             return left_out.contains(need) || missing_.contains(need);
@@ -166,10 +166,7 @@ private:
         std::vector<std::string> meant;
         for (const auto& name : names) {
             const auto configured = aliased(out_.config.aliases, name);
-            auto modules = configured                                                      ? *configured
-                           : live_module(host_, name) || find_host_module(directory_, name)
-                               ? std::vector<std::string>()
-                               : host_modules_with_alias(directory_, name);
+            auto modules = configured ? *configured : modules_behind(host_, directory_, name);
             if (modules.empty() && !configured) modules.push_back(name);
             for (auto& module : modules) {
                 if (std::find(meant.begin(), meant.end(), module) != meant.end()) continue;
@@ -272,7 +269,7 @@ private:
         }
     }
 
-    /// What a softdep wishes for afterwards, and neither is live nor in the image.
+    /// What a softdep asks for afterwards, and neither is live nor in the image.
     void resolve_after() {
         resolve_aliases(out_.order.soft_post);
         std::map<std::string, std::string> named;

@@ -31,7 +31,7 @@ struct LoadWish {
     std::string firmware = {};                ///< directory on this host with the image's firmware, "" for none
     Force force = {};                         ///< only with the user's long confirmation
     BlacklistRule blacklist = BlacklistRule::aliases_only;
-    InstallCommands install_commands = InstallCommands::refuse;
+    InstallCommands install_commands = InstallCommands::refuse;  ///< of `module` and `also`; others' commands count
     std::vector<ImageConfigFile> image_config = {};  ///< of the image's modprobedDir
     bool live_counts = false;  ///< what is live is left as it is, so that nothing need be loaded: see pardon_live()
 };
@@ -59,7 +59,7 @@ struct Preflight {
 /// the switches of kernel and process. Codes: module-format, vermagic-differs, unknown-symbol, symbol-version-differs,
 /// symbol-version-missing, unknown-parameter, bad-parameter, dependency-missing, no-module-support, modules-disabled
 /// and those of kmod/check/host_checks.hpp; warnings: odd-parameter, symbols-not-checked, vermagic-not-checked,
-/// versions-not-checked, soft-dependency-missing; soft-dependency-failed for a module that only a softdep wishes for
+/// versions-not-checked, soft-dependency-missing; soft-dependency-failed for a module that only a softdep asks for
 /// and whose checks fail: it is taken out of the order. Errors: as ModuleIndex::order.
 [[nodiscard]] Preflight preflight(const ModuleIndex& index, const LoadWish& wish, const HostPaths& host);
 
@@ -82,6 +82,18 @@ struct GivenParameter {
 [[nodiscard]] std::map<std::string, GivenParameter> given_parameters(const ModprobeConfig& config,
                                                                      const ModuleFile& module,
                                                                      const std::vector<std::string>& own);
+
+/// Where a line of modprobe.d can be changed: "on the node", "in the image".
+[[nodiscard]] const char* place_of(ConfigSource source);
+
+/// What check_parameters() says of those `options` of a module that `own` does not override, each with its line. An
+/// unknown one is a warning, as the kernel ignores it and modprobe hands it over. Texts with quotes inside are left to
+/// the kernel.
+void check_options(const ModuleFile& module, const std::vector<HostOption>& options,
+                   const std::vector<std::string>& own, Diagnostics& findings);
+
+/// The `alias` lines that make another module, or none, of the module `name`: warnings "host-alias".
+void check_alias_lines(const ModprobeConfig& config, const std::string& name, Diagnostics& findings);
 
 /// Throws the errors of `findings`, if any: exit checks_failed (10), code "check-failed", all findings attached.
 void require_passed(const Preflight& result, const std::string& module);

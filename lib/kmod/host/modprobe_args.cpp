@@ -83,7 +83,7 @@ public:
 private:
     [[noreturn]] void unknown(const std::string& word) const {
         throw Error(Exit::data, "unsupported",
-                    fmt::format("{} holds '{}', which this worker does not know", field_, base::escape(word)))
+                    fmt::format("{} holds '{}', which kmm-worker does not know", field_, base::escape(word)))
             .hint("say it with parameters, modulesLoadingOrder or inTreeModulesToRemove");
     }
 
@@ -194,6 +194,11 @@ private:
 ModprobeCommand read_modprobe_arguments(const std::vector<std::string>& arguments, const std::string& field,
                                         ArgsKind kind) {
     return ModprobeReader(arguments, field, kind).read();
+}
+
+std::string image_directory(const std::string& directory) {
+    if (directory == "/tmp") return "/";
+    return directory.starts_with("/tmp/") ? directory.substr(4) : directory;
 }
 
 }  // namespace kmm::kmod

@@ -42,4 +42,7 @@ enum class ArgsKind { options_only, whole_command };
 [[nodiscard]] ModprobeCommand read_modprobe_arguments(const std::vector<std::string>& arguments,
                                                       const std::string& field, ArgsKind kind);
 
+/// Where `directory` of -d is in the image: directories of KMM's worker are below /tmp, where its image is copied to.
+[[nodiscard]] std::string image_directory(const std::string& directory);
+
 }  // namespace kmm::kmod

@@ -34,7 +34,7 @@ struct LoadOrder {
     std::vector<std::string>
         names;  ///< of the image, dependencies first, then the main module; each followed by its softdeps' post:
     std::vector<std::string> external;  ///< named by depends= or the loading order but not in the image, in need order
-    std::vector<std::string> soft;      ///< named by a softdep only and not in the image: wished for, not required
+    std::vector<std::string> soft;      ///< named by a softdep only and not in the image: not required
     std::vector<std::string> soft_post; ///< the same of what follows; after all of `names`
     std::set<std::string>
         optional;  ///< of `names` and `external`: nothing but a softdep, as modprobe sees it, leads to them

@@ -43,8 +43,9 @@ private:
             take_all(wish, *modules);
             return;
         }
-        if (take_module(wish)) return;
-        take_all(wish, host_modules_with_alias(place_.directory, wish));
+        const auto modules = modules_behind(place_.host, place_.directory, wish);
+        if (modules.empty()) take_module(wish);
+        else take_all(wish, modules);
     }
 
     /// The modules that an alias stands for: what their own names are aliases of does not count. For libkmod they are
@@ -56,12 +57,9 @@ private:
         }
     }
 
-    /// False if the host has no module of this name.
-    bool take_module(const std::string& name) {
-        if (is_elsewhere(name)) return true;
-        const auto need = find_host_module(place_.directory, name);
-        if (need) take(*need);
-        return need || is_live(name);
+    void take_module(const std::string& name) {
+        if (is_elsewhere(name)) return;
+        if (const auto need = find_host_module(place_.directory, name)) take(*need);
     }
 
     void take(const HostNeed& need) {
@@ -92,6 +90,12 @@ private:
 
 }  // namespace
 
+std::vector<std::string> modules_behind(const HostPaths& host, const std::string& directory, const std::string& name) {
+    const auto need = find_host_module(directory, name);
+    const bool is_module = need ? !need->builtin : live_module(host, name).has_value();
+    return is_module ? std::vector<std::string>() : host_modules_with_alias(directory, name);
+}
+
 void add_soft_needs(const SoftPlace& place, std::vector<HostModule>& modules, std::set<std::string>& optional) {
     SoftNeeds(place, modules, optional).run();
 }
@@ -100,7 +104,7 @@ std::optional<std::string> soft_failure(const std::string& name, const Error& er
     if (error.exit() == Exit::hung || error.exit() == Exit::unhealthy || error.exit() == Exit::integrity ||
         is_interruption(error.exit()))
         return std::nullopt;
-    return fmt::format("soft-dependency-failed: module {} is wished for by a softdep and not loaded: {}", name,
+    return fmt::format("soft-dependency-failed: module {} is wanted by a softdep and not loaded: {}", name,
                        error.message());
 }
 

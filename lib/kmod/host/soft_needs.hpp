@@ -35,4 +35,9 @@ void add_soft_needs(const SoftPlace& place, std::vector<HostModule>& modules, st
 /// the load nevertheless.
 [[nodiscard]] std::optional<std::string> soft_failure(const std::string& name, const Error& error);
 
+/// The modules of the host that have `name` as alias; none where `name` is a module itself. As libkmod looks a name up,
+/// aliases count before what is built into the kernel: "crc32" stands for the modules that compute it faster.
+[[nodiscard]] std::vector<std::string> modules_behind(const HostPaths& host, const std::string& directory,
+                                                      const std::string& name);
+
 }  // namespace kmm::kmod

@@ -435,7 +435,7 @@ private:
         }
     }
 
-    /// What a softdep wishes for after the main module and only the host has.
+    /// What a softdep asks for after the main module and only the host has.
     void load_soft_post() {
         for (const auto& name : checked_.order.soft_post) {
             if (live_module(machine_.host, name)) continue;
@@ -474,7 +474,7 @@ private:
     const Machine& machine_;
     std::string main_;
     std::map<std::string, std::string> same_;  // live with the identity of the image's file, and what says so
-    std::set<std::string> others_;      // live as another build, and only wished for: they stay
+    std::set<std::string> others_;      // live as another build, and only wanted by softdeps: they stay
     std::vector<std::string> loaded_;   // by this call, in order
     std::vector<std::string> removed_now_;  // in-tree modules, by this call
     std::vector<std::string>

@@ -110,7 +110,7 @@ struct UnloadWish {
 
 /// Loads what `checked` (which must have passed) ordered. A module of the image that is live already counts as success
 /// only if its identity is the file's. If a step fails, modules loaded by this call are unloaded again, newest first;
-/// what only a softdep wishes for is left out instead, with a warning, as modprobe does. Errors: refused (13)
+/// what only a softdep asks for is left out instead, with a warning, as modprobe does. Errors: refused (13)
 /// "module-refused" with details errno, cause, kernel; refused "module-differs" with details loaded, wanted; busy (14)
 /// "module-in-use" for an in-tree module with other users; hung (15) "loader-hung"; unhealthy (17) "node-unhealthy"
 /// when the kernel oopsed, locked up or warned; integrity (76) when a file changed since it was indexed; io.

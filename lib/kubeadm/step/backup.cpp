@@ -139,7 +139,9 @@ std::string backup_directory(const std::string& name) {
     if (!fine)
         throw Error(
             Exit::usage, "bad-value",
-            fmt::format("--name: expected letters, digits and ._+-, not first a dot, found '{}'", base::escape(name)));
+            fmt::format("--name: expected at most 128 letters, digits and ._+-, not first a dot, found '{}'",
+                        base::escape(name)))
+            .hint("for example --name before-v1.35.4");
     return fmt::format("{}/backups/{}", k_state_directory, name);
 }
 

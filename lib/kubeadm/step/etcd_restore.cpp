@@ -59,7 +59,8 @@ std::string restore_directory(const std::string& id) {
     if (!id.empty() && id.size() <= 64 && id.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-") == id.npos)
         return restores() + "/" + id;
     throw Error(Exit::usage, "bad-value",
-                fmt::format("--id: expected small letters, digits and -, found '{}'", base::escape(id)));
+                fmt::format("--id: expected at most 64 small letters, digits and -, found '{}'", base::escape(id)))
+        .hint("for example --id restore-1");
 }
 
 RestorePhase restore_phase(const Place& place, const std::string& id) {
@@ -246,7 +247,9 @@ StepResult take_snapshot(const Node& node, const EtcdRestore& restore, std::uint
                          std::string_view base64) {
     const auto directory = restore_directory(restore.id);
     const auto bytes = base::from_base64(std::string(base::trim(base64)));
-    if (!bytes) throw Error(Exit::usage, "bad-value", "expected base64 on standard input, found something else");
+    if (!bytes)
+        throw Error(Exit::usage, "bad-value", "expected base64 on standard input, found something else")
+            .hint("pipe the output of base64 into it");
     auto slot = node.slot();
     const auto hold = slot.hold("snapshot for a restore of etcd");
     const std::string whole = directory + "/snapshot.db", partial = directory + "/snapshot.partial";

@@ -10,6 +10,8 @@
 #include <optional>
 
 #include "base/error.hpp"
+#include "base/text.hpp"
+#include "image/manifest.hpp"
 #include "registry/layer/hash.hpp"
 
 namespace kmm::registry {
@@ -157,6 +159,7 @@ private:
 
     void take(std::string_view piece) {
         session_.check_deadline();
+        if (have_ == 0) is_page_ = base::trim(piece).starts_with('<');
         if (piece.size() > wanted_.size - have_) {
             throw other_bytes(Error(Exit::integrity, "size-mismatch",
                                     fmt::format("expected {} bytes, found more", wanted_.size)))
@@ -204,12 +207,20 @@ private:
             .detail("blob", wanted_.digest.to_string());
     }
 
-    /// `error`, unless the bytes came in a coding: then that is what is wrong with them.
+    /// `error`, unless the bytes came in a coding or are a page: then that is what is wrong with them.
     [[nodiscard]] Error other_bytes(Error error) const {
-        return coding_.empty() ? std::move(error) : coded_error("blob", coding_);
+        if (!coding_.empty()) {
+            return coded_error("blob", coding_);
+        }
+        if (!is_page_) {
+            return error;
+        }
+        return Error(Exit::unavailable, "registry-error", "expected the blob as it is stored, found an HTML page")
+            .hint(image::k_other_server_hint);
     }
 
     std::string coding_;  ///< of the last answer, "" for none
+    bool is_page_ = false;  ///< the last answer begins as a page for people does, and no blob of an image
     Session& session_;
     const image::Descriptor& wanted_;
     BlobTarget& target_;

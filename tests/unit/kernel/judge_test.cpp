@@ -347,7 +347,7 @@ TEST_CASE("another module of the image may export it, and is judged as well") {
     CHECK(judge(index_of({user, helper}), wish, nullptr).empty());
 }
 
-TEST_CASE("what only a softdep wishes for, and does not fit, is left out as modprobe does") {
+TEST_CASE("what only a softdep asks for, and does not fit, is left out as modprobe does") {
     KoSpec demo, helper, above, fits;
     demo.name = "demo";
     demo.undefined = {"_printk"};
@@ -369,7 +369,7 @@ TEST_CASE("what only a softdep wishes for, and does not fit, is left out as modp
     CHECK(codes(found) == "~soft-dependency-failed ~soft-dependency-failed");
     REQUIRE(found.size() == 2);
     CHECK(found[0].message ==
-          "module above is wished for by a softdep and left out: it needs module helper, which is left out");
+          "module above is wanted by a softdep and left out: it needs module helper, which is left out");
     CHECK(base::to_lower(found[1].message).find("module helper needs nowhere") != std::string::npos);
     wish.loading_order = {"demo", "helper"};
     CHECK(codes(judge(index, wish, &interface)) == "unknown-symbol");

@@ -103,7 +103,7 @@ TEST_CASE("a softdep of the image that fails is told, and the module is loaded w
         CHECK(report.modules.back().role == kmod::Role::main);
         REQUIRE(report.warnings.size() == 2);
         CHECK(report.warnings[0].starts_with(
-            "soft-dependency-failed: module wish is wished for by a softdep and not loaded: "));
+            "soft-dependency-failed: module wish is wanted by a softdep and not loaded: "));
         CHECK(report.warnings[1].find("module after") != std::string::npos);
         CHECK(rig.host.is_live("demo"));
     }
@@ -115,10 +115,10 @@ TEST_CASE("a softdep of the image that fails is told, and the module is loaded w
         CHECK(rig.kernel.calls == Calls{"load demo"});
         REQUIRE(report.warnings.size() == 2);
         CHECK(report.warnings[0] ==
-              "soft-dependency-failed: module after is wished for by a softdep and left out: it needs module nowhere, "
+              "soft-dependency-failed: module after is wanted by a softdep and left out: it needs module nowhere, "
               "which is not there");
         CHECK(
-            report.warnings[1].starts_with("soft-dependency-failed: module wish is wished for by a softdep and left "
+            report.warnings[1].starts_with("soft-dependency-failed: module wish is wanted by a softdep and left "
                                            "out: module wish was built for another kernel"));
     }
     SUBCASE("another build of it is live") {

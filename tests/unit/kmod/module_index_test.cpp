@@ -240,7 +240,7 @@ TEST_CASE("load order") {
         for (const char* name : {"a", "b", "c"}) other.add(name);
         CHECK(other.index().order("a", {"a", "b", "c"}).names == Names{"c", "b", "a"});
     }
-    SUBCASE("softdeps: before, after, and wished for") {
+    SUBCASE("softdeps: before, after, and not required") {
         Image other;
         KoSpec spec;
         spec.name = "soft";
@@ -312,7 +312,7 @@ TEST_CASE("load order") {
         CHECK(order.soft_post == Names{"host_only"});
         CHECK(order.optional == std::set<std::string>{"above", "configured", "follower", "last"});
     }
-    SUBCASE("what a softdep wishes for and something needs is required") {
+    SUBCASE("what a softdep asks for and something needs is required") {
         Image other;
         KoSpec spec;
         spec.name = "soft";

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include "base/error.hpp"
+#include "digest/digest.hpp"
 #include "kmod/ko/inflate.hpp"
 #include "unit/kmod/fixtures.hpp"
 
@@ -428,6 +429,30 @@ TEST_CASE("vermagic, word by word") {
     CHECK(kmod::vermagic_differences("6.1 SMP", "6.1 SMP preempt") == Words{"missing preempt"});
     CHECK(kmod::vermagic_differences("6.1 SMP x", "6.1 SMP") == Words{"surplus x"});
     CHECK(kmod::vermagic_differences("", "6.1 SMP") == Words{"6.1", "missing SMP"});
+}
+
+TEST_CASE("modprobe's -i is for the modules that it is called with, not for what they need") {
+    FakeHost host;
+    kmod::ModuleIndex index;
+    for (const char* name : {"demo", "above"}) {
+        KoSpec spec;
+        spec.name = name;
+        if (spec.name == "above") spec.depends = "demo";
+        const std::string bytes = make_ko(spec);
+        index.add({kmod::parse_module(bytes, name), "/image/" + spec.name + ".ko", "/opt/" + spec.name + ".ko",
+                   digest::sha256_hex(bytes)});
+    }
+    put(host.paths.etc + "/modprobe.d/x.conf", "install demo /bin/false\n");
+    kmod::LoadWish wish{"above", {}, {}, {}};
+    wish.install_commands = kmod::InstallCommands::ignore;
+    const auto found = [&] {
+        for (const auto& finding : kmod::preflight(index, wish, host.paths).findings)
+            if (finding.code == "install-command") return std::string(to_string(finding.severity)) + finding.hint;
+        return std::string();
+    };
+    CHECK(found() == "error" "remove that line on the node");
+    wish.also = {"demo"};
+    CHECK(found() == "warning");
 }
 
 }

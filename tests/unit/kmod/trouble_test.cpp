@@ -92,7 +92,7 @@ TEST_CASE("what only the host has and follows the main module comes with its own
     const auto report = rig.load();
     CHECK(rig.kernel.calls == std::vector<std::string>{"load demo", "load sum", "load odd", "load late"});
     REQUIRE(report.warnings.size() == 1);
-    CHECK(report.warnings[0].starts_with("soft-dependency-failed: module odd is wished for by a softdep and not "
+    CHECK(report.warnings[0].starts_with("soft-dependency-failed: module odd is wanted by a softdep and not "
                                          "loaded: the kernel refused module odd"));
     CHECK(kmod::read_record(rig.host.paths, "demo")->dependencies == std::vector<std::string>{"sum", "odd", "late"});
 }

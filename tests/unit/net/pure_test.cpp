@@ -104,7 +104,10 @@ TEST_CASE("URLs are split and joined") {
     };
     for (const Row& row : {Row{"/x?y", "https://h:1/x?y"}, Row{"c", "https://h:1/a/c"}, Row{"?z", "https://h:1/a/b?z"},
                            Row{"//other/x", "https://other/x"}, Row{"http://o/", "http://o/"},
-                           Row{"c:d", ""}, Row{"unix:/run/x", ""}}) {
+                           Row{"/x?name=a b", "https://h:1/x?name=a%20b"},
+                           Row{"https://o/\xc3\xa4?b=\xff", "https://o/%C3%A4?b=%FF"}, Row{"https://o o/x", ""},
+                           Row{"https://\xc3\xa4/x", ""}, Row{"https://o/\n", ""}, Row{"c:d", ""},
+                           Row{"unix:/run/x", ""}}) {
         CAPTURE(row.reference);
         const auto joined = net::resolve_url(base, row.reference);
         CHECK((joined ? joined->to_string() : "") == row.result);

@@ -210,6 +210,18 @@ TEST_CASE("M08 another range than asked for") {
     CHECK(outcome.exit() == Exit::integrity);
 }
 
+TEST_CASE("a login page in the place of a blob is the doing of a proxy, and the image is as it was pushed") {
+    Scene scene([](int, const FakeRequest&, FakeReply& reply) {
+        reply.body = "\n<!DOCTYPE html><title>Sign in</title>";
+        reply.announced_length.reset();
+    });
+    const Outcome outcome = pull_from(scene.registry);
+    CHECK(outcome.code() == "registry-error");
+    CHECK(outcome.exit() == Exit::unavailable);
+    CHECK(outcome.message().find("found an HTML page") != std::string::npos);
+    CHECK(outcome.error->hint() == image::k_other_server_hint);
+}
+
 TEST_CASE("M09 a connection that breaks after the last byte") {
     Scene scene([](int, const FakeRequest&, FakeReply& reply) {
         reply.announced_length =

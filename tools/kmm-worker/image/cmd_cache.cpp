@@ -95,7 +95,8 @@ Exit run_verify(const cli::Args& args, cli::Context& context) {
         damaged != 0) {
         Error error(
             Exit::integrity, "cache-damaged",
-            fmt::format("{} of {} files of the cache hold other bytes than their names say", damaged, report.blobs));
+            fmt::format("{} of {} in the cache {} damaged", damaged, base::counted(report.blobs, "file"),
+                        damaged == 1 ? "is" : "are"));
         if (!report.damaged.empty()) error.detail("digests", base::join(report.damaged, ", "));
         if (!report.damaged_lists.empty()) error.detail("lists", base::join(report.damaged_lists, ", "));
         if (!report.damaged_records.empty()) error.detail("records", base::join(report.damaged_records, ", "));

@@ -32,13 +32,23 @@ namespace fs = std::filesystem;
 bool prepare(const std::string& directory) {
     if (::mkdir(directory.c_str(), 0700) == 0) return true;
     const int error = errno;
-    if (const std::string above = fs::path(directory).parent_path().native(); error == ENOENT && !above.empty()) {
+    if (const std::string above = fs::path(directory).parent_path().native();
+        error == ENOENT && !above.empty() && ::access(above.c_str(), F_OK) != 0) {
         throw from_errno(error, fmt::format("cannot create {}", base::escape(directory)))
             .hint(
                 fmt::format("only the last directory is made; mkdir -p {} makes those above it", base::escape(above)));
     }
     if (error != EEXIST) throw from_errno(error, fmt::format("cannot create {}", base::escape(directory)));
     std::error_code failed;
+    std::string plain = directory;
+    while (plain.size() > 1 && plain.ends_with('/')) plain.pop_back();
+    if (const auto target = fs::read_symlink(plain, failed); !failed) {
+        throw Error(Exit::io, "out-dir",
+                    fmt::format("--out {}: expected an empty or absent directory, found a symbolic link to {}",
+                                base::escape(directory), base::escape(target.native())))
+            .hint("links are not followed there: name the directory itself");
+    }
+    failed.clear();
     const bool is_directory = fs::is_directory(directory, failed);
     const bool empty = is_directory && (fs::is_empty(directory, failed) || registry::has_unfinished_pull(directory));
     if (failed) throw from_errno(failed.value(), fmt::format("cannot look into {}", base::escape(directory)));

@@ -33,7 +33,8 @@ std::uint64_t number_option(const cli::Args& args, const char* name) {
     const auto text = restore_option(args, name);
     if (const auto number = base::parse_number<std::uint64_t>(text)) return *number;
     throw Error(Exit::usage, "bad-value",
-                fmt::format("--{}: expected a number of bytes, found '{}'", name, base::escape(text)));
+                fmt::format("--{}: expected a number of bytes, found '{}'", name, base::escape(text)))
+        .hint(fmt::format("write digits alone, for example --{} 1048576", name));
 }
 
 kubeadm::StepResult restore_step(const cli::Args& args, Here& here) {
@@ -69,7 +70,8 @@ kubeadm::StepResult restore_step(const cli::Args& args, Here& here) {
     throw Error(Exit::usage, "bad-value",
                 fmt::format("expected a step of {} and {}, found '{}'",
                             base::join(std::vector<std::string>(k_restore_steps.begin(), k_restore_steps.end()), ", "),
-                            k_last_restore_step, base::escape(step)));
+                            k_last_restore_step, base::escape(step)))
+        .hint("kmm-upgrade abort --restore-etcd takes all of them in their order");
 }
 
 }  // namespace
