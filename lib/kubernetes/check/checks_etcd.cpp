@@ -9,6 +9,7 @@
 #include "base/text.hpp"
 #include "kubernetes/check/etcd_leader.hpp"
 #include "kubernetes/check/node_checks.hpp"
+#include "kubernetes/cluster_checks/address.hpp"
 #include "kubernetes/finding/node_findings.hpp"
 
 namespace kmm::kubernetes {
@@ -153,11 +154,7 @@ Finding etcd_alarms(const CheckInput& input) {
 Finding etcd_advertise(const CheckInput& input) {
     return each_member(input, "each member listens on an address that others reach", [](const Node& etcd) {
         const auto urls = texts_of(etcd, {"listenClientURLs"});
-        const auto is_loopback = [](const auto& url) {
-            return url.find("://127.") != std::string::npos || url.find("://localhost") != std::string::npos ||
-                   url.find("://[::1]") != std::string::npos;
-        };
-        return std::all_of(urls.begin(), urls.end(), is_loopback)
+        return std::all_of(urls.begin(), urls.end(), is_loopback_url)
                    ? fmt::format("listens on {} only", base::join(urls, ", "))
                    : std::string();
     });

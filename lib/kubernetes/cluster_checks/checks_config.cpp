@@ -8,6 +8,7 @@
 
 #include "base/text.hpp"
 #include "kubernetes/cluster_checks/cluster_checks.hpp"
+#include "kubernetes/cluster_checks/field_types.hpp"
 #include "kubernetes/cluster_checks/kubeadm_reads.hpp"
 #include "kubernetes/cluster_checks/kubeadm_writes.hpp"
 #include "kubernetes/finding/configuration.hpp"
@@ -53,6 +54,10 @@ Finding kubelet_config_cm(const CheckInput& input) {
         return {Outcome::fail, fmt::format("kubelet of ConfigMap kube-system/kubelet-config: expected apiVersion "
                                            "kubelet.config.k8s.io/v1beta1, found '{}'",
                                            base::escape(version))};
+    }
+    if (const auto wrong = wrong_kubelet_fields(*configuration.root); !wrong.empty()) {
+        return {Outcome::fail, fmt::format("kubelet of ConfigMap kube-system/kubelet-config: {}", name_some(wrong)),
+                "kubectl edit configmap -n kube-system kubelet-config; kubeadm ends where it reads another type"};
     }
     return {Outcome::ok, fmt::format("ConfigMap kube-system/kubelet-config holds {}", base::escape(version))};
 }
