@@ -37,8 +37,9 @@ EtcdView etcd_view(const CheckInput& input) {
             continue;
         }
         if (const auto* etcd = answer.facts.find("etcd"); etcd != nullptr && etcd->is_mapping()) {
-            if (etcd->get_string({"memberID"}).empty()) { view.unknown.push_back(base::escape(name)); }
-            else { view.members.emplace(name, etcd); }
+            if (!etcd->get_string({"memberID"}).empty()) { view.members.emplace(name, etcd); }
+            else if (texts_of(*etcd, {"listenClientURLs"}).empty()) { view.unknown.push_back(base::escape(name)); }
+            else { view.silent.push_back(fmt::format("{} (its answer names no member)", base::escape(name))); }
         } else if (const auto reason = unread_reason(answer.facts, "etcd"); !reason.empty()) {
             view.silent.push_back(fmt::format("{} ({})", base::escape(name), reason));
         }

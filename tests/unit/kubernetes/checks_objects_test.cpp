@@ -24,8 +24,8 @@ CheckResult check_of(const std::string& text, const char* id, const Intent& inte
 
 /// A ConfigMap of kube-system with one document, whose lines end with \\n.
 std::string map_of(const std::string& name, const std::string& key, const std::string& document) {
-    return "---\n{kind: ConfigMap, apiVersion: v1, metadata: {name: " + name + ", namespace: kube-system}, data: {" + key +
-           ": \"" + document + "\"}}\n";
+    return "---\n{kind: ConfigMap, apiVersion: v1, metadata: {name: " + name + ", namespace: kube-system}, data: {" +
+           key + ": \"" + document + "\"}}\n";
 }
 
 std::string daemon_pod(const std::string& name, const std::string& ns, const std::string& set,
@@ -44,9 +44,8 @@ TEST_SUITE("kubernetes") {
 
 TEST_CASE("fields of ConfigMap kubelet-config have the types that kubeadm reads") {
     const auto with = [](const std::string& fields) {
-        return check_of(worker("w", "v1.34.4") +
-                            map_of("kubelet-config", "kubelet",
-                                   "apiVersion: kubelet.config.k8s.io/v1beta1\\nkind: KubeletConfiguration\\n" + fields),
+        const std::string start = "apiVersion: kubelet.config.k8s.io/v1beta1\\nkind: KubeletConfiguration\\n";
+        return check_of(worker("w", "v1.34.4") + map_of("kubelet-config", "kubelet", start + fields),
                         "kubelet-config-cm");
     };
     for (const auto* fine :
@@ -128,12 +127,26 @@ TEST_CASE("a drain refuses Pods whose DaemonSet is gone") {
                     daemon_set("other", "mon"))
               .outcome == Outcome::ok);
     // What has ended goes.
-    CHECK(unmanaged(daemon_pod("agent-1", "mon", "apps/v1, kind: DaemonSet, name: agent", "}, status: {phase: Failed") +
-                    daemon_set("other", "mon"))
+    const std::string agent = "apps/v1, kind: DaemonSet, name: agent";
+    CHECK(unmanaged(daemon_pod("agent-1", "mon", agent, "}, status: {phase: Failed") + daemon_set("other", "mon"))
               .outcome == Outcome::ok);
-    const auto with_data = daemon_pod("agent-1", "mon", "apps/v1, kind: DaemonSet, name: agent", ", volumes: [{emptyDir: {}}]");
+    const auto with_data = daemon_pod("agent-1", "mon", agent, ", volumes: [{emptyDir: {}}]");
     CHECK(check_of(node + other + with_data + daemon_set("other", "mon"), "drain-local-data").outcome == Outcome::fail);
     CHECK(check_of(node + other + with_data + daemon_set("agent", "mon"), "drain-local-data").outcome == Outcome::ok);
+}
+
+TEST_CASE("a version of etcd that kubeadm-config may fix is not called fine without it") {
+    const auto etcd = control_plane("a", "v1.34.4") +
+                      "---\n{kind: Pod, apiVersion: v1, metadata: {name: etcd-a, namespace: kube-system}, spec: "
+                      "{nodeName: a, containers: [{name: etcd, image: 'r/etcd:3.6.5-0'}]}}\n";
+    const auto unread = check_of(etcd, "etcd-36-floor");
+    CHECK(unread.outcome == Outcome::skip);
+    CHECK(unread.detail == "members of etcd at 3.5.26 or later: 1, but kubeadm-config was not read: the documents "
+                           "contain no ConfigMap");
+    CHECK(check_of(etcd + map_of("kubeadm-config", "ClusterConfiguration",
+                                 "apiVersion: kubeadm.k8s.io/v1beta4\\nkind: ClusterConfiguration\\n"),
+                   "etcd-36-floor")
+              .outcome == Outcome::ok);
 }
 
 TEST_CASE("that kubeadm can write Service kube-dns is not said of Services that were not read") {
@@ -142,15 +155,15 @@ TEST_CASE("that kubeadm can write Service kube-dns is not said of Services that 
         map_of("kubeadm-config", "ClusterConfiguration",
                "apiVersion: kubeadm.k8s.io/v1beta4\\nkind: ClusterConfiguration\\n") +
         map_of("coredns", "Corefile", ".:53 {\\n    errors\\n}\\n") +
-        "---\n{kind: Deployment, apiVersion: apps/v1, metadata: {name: coredns, namespace: kube-system, labels: {k8s-app: "
-        "kube-dns}}, spec: {template: {spec: {containers: [{name: coredns, image: 'r/coredns:v1.12.1'}]}}}}\n";
+        "---\n{kind: Deployment, apiVersion: apps/v1, metadata: {name: coredns, namespace: kube-system, labels: "
+        "{k8s-app: kube-dns}}, spec: {template: {spec: {containers: [{name: coredns, image: "
+        "'r/coredns:v1.12.1'}]}}}}\n";
     const auto unread = check_of(dns, "coredns-migratable");
     CHECK(unread.outcome == Outcome::skip);
     CHECK(unread.detail == "the documents contain no Service");
-    CHECK(check_of(dns + "---\n{kind: Service, apiVersion: v1, metadata: {name: kube-dns, namespace: kube-system}, spec: "
-                         "{clusterIP: 10.96.0.10}}\n",
-                   "coredns-migratable")
-              .outcome == Outcome::ok);
+    const std::string service = "---\n{kind: Service, apiVersion: v1, metadata: {name: kube-dns, namespace: "
+                                "kube-system}, spec: {clusterIP: 10.96.0.10}}\n";
+    CHECK(check_of(dns + service, "coredns-migratable").outcome == Outcome::ok);
 }
 
 }

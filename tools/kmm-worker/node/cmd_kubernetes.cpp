@@ -23,13 +23,15 @@ kubernetes::Version target_of(const cli::Args& args) {
     if (!text) throw Error(Exit::usage, "missing-option", "expected --target VERSION").hint("as --target v1.35.4");
     if (const auto version = kubernetes::Version::parse(*text)) return *version;
     throw Error(Exit::usage, "bad-value",
-                fmt::format("--target: expected {}, found '{}'", kubernetes::k_version_form, base::escape(*text)));
+                fmt::format("--target: expected {}, found '{}'", kubernetes::k_version_form, base::escape(*text)))
+        .hint("as --target v1.35.4");
 }
 
 std::string absolute(const char* option, const std::string& text) {
     if (text.starts_with('/')) return text;
     throw Error(Exit::usage, "bad-value",
-                fmt::format("--{}: expected an absolute path on the node, found '{}'", option, base::escape(text)));
+                fmt::format("--{}: expected an absolute path on the node, found '{}'", option, base::escape(text)))
+        .hint(fmt::format("as --{} /PATH", option));
 }
 
 kubeadm::Switch switch_of(const cli::Args& args, bool scans = false) {
