@@ -122,6 +122,13 @@ TEST_CASE("a drain refuses Pods whose DaemonSet is gone") {
     // Nothing is known of that namespace.
     CHECK(unmanaged(gone).outcome == Outcome::ok);
     CHECK(unmanaged(gone + daemon_set("agent", "kube-system")).outcome == Outcome::ok);
+    auto inventory = inventory_of(node + other + gone);
+    inventory.is_live = true;
+    inventory.unlisted["daemonsets"] = "this user may not get daemonsets.apps";
+    const auto seen = observe(inventory);
+    const std::string_view only[] = {"drain-unmanaged"};
+    CHECK(run_checks({inventory, seen, builtin_catalogue(), Version::parse("v1.35.4")}, {}, only).front().outcome ==
+          Outcome::skip);
     // A DaemonSet of OpenKruise is none of apps.
     CHECK(unmanaged(daemon_pod("agent-1", "mon", "apps.kruise.io/v1alpha1, kind: DaemonSet, name: agent") +
                     daemon_set("other", "mon"))
