@@ -77,6 +77,16 @@ TEST_CASE("fields of ConfigMap kubelet-config have the types that kubeadm reads"
             "false, found the integer '0'");
 }
 
+TEST_CASE("a ConfigMap of kubeadm that is not read is corrected in its text") {
+    for (const auto* text :
+         {"kind: KubeletConfiguration\\nmaxPods: 1\\nmaxPods: 2\\n", "a: [\\n", "[]\\n", "kind: Other\\n"}) {
+        CAPTURE(text);
+        const auto result = check_of(map_of("kubelet-config", "kubelet", text), "kubelet-config-cm");
+        CHECK(result.outcome == Outcome::fail);
+        CHECK(result.fix == "kubectl edit configmap -n kube-system kubelet-config");
+    }
+}
+
 TEST_CASE("fields of ConfigMaps kubeadm-config and kube-proxy have the types that kubeadm reads") {
     const auto cluster = [](const std::string& fields) {
         return check_of(map_of("kubeadm-config", "ClusterConfiguration",
