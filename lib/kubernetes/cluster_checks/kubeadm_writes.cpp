@@ -38,12 +38,21 @@ void override_by(ComponentFlags& flags, const Node* component) {
     for (auto& [name, text] : extra_flags(*component)) { flags[name] = text; }
 }
 
+/// A file of the directory that kubeadm keeps certificates in.
+std::string pki_file(const Node& configuration, std::string_view name) {
+    auto directory = text_or(configuration, {"certificatesDir"}, "/etc/kubernetes/pki");
+    while (directory.size() > 1 && directory.ends_with('/')) { directory.pop_back(); }
+    return fmt::format("{}/{}", directory, name);
+}
+
 /// Source: getAPIServerCommand of kubeadm. Without etcd-servers where etcd is the Pod of the node.
 ComponentFlags written_for_apiserver(const Node& configuration) {
     ComponentFlags flags{
         {"service-cluster-ip-range", text_or(configuration, {"networking", "serviceSubnet"}, k_services)},
         {"service-account-issuer", "https://kubernetes.default.svc." +
-                                       text_or(configuration, {"networking", "dnsDomain"}, "cluster.local")}};
+                                       text_or(configuration, {"networking", "dnsDomain"}, "cluster.local")},
+        {"service-account-key-file", pki_file(configuration, "sa.pub")},
+        {"service-account-signing-key-file", pki_file(configuration, "sa.key")}};
     if (const auto* external = mapping_at(configuration, {"etcd", "external"})) {
         std::vector<std::string> endpoints;
         if (const auto* list = external->find("endpoints"); list != nullptr && list->is_sequence()) {
@@ -60,7 +69,7 @@ ComponentFlags written_for_apiserver(const Node& configuration) {
 
 /// Source: getControllerManagerCommand of kubeadm.
 ComponentFlags written_for_manager(const Node& configuration) {
-    ComponentFlags flags;
+    ComponentFlags flags{{"service-account-private-key-file", pki_file(configuration, "sa.key")}};
     if (auto pods = configuration.get_string({"networking", "podSubnet"}); !pods.empty()) {
         flags["cluster-cidr"] = std::move(pods);
         flags["service-cluster-ip-range"] = text_or(configuration, {"networking", "serviceSubnet"}, k_services);
@@ -71,16 +80,20 @@ ComponentFlags written_for_manager(const Node& configuration) {
 
 /// A flag whose data is kept, and what its text is made of.
 struct KeptFlag {
-    enum class Form { urls, ranges, issuers, text } form;
+    enum class Form { urls, ranges, issuers, texts, text } form;  ///< `texts`: in any order
     const char* name;
 };
 
 /// Kept data is read by these: a change of one loses it, or what was made by it.
 constexpr KeptFlag k_apiserver_flags[] = {{KeptFlag::Form::urls, k_servers},
                                           {KeptFlag::Form::text, "encryption-provider-config"},
+                                          {KeptFlag::Form::text, "etcd-prefix"},
                                           {KeptFlag::Form::ranges, "service-cluster-ip-range"},
+                                          {KeptFlag::Form::texts, "service-account-key-file"},
+                                          {KeptFlag::Form::text, "service-account-signing-key-file"},
                                           {KeptFlag::Form::issuers, "service-account-issuer"}};
-constexpr KeptFlag k_manager_flags[] = {{KeptFlag::Form::ranges, "cluster-cidr"},
+constexpr KeptFlag k_manager_flags[] = {{KeptFlag::Form::text, "service-account-private-key-file"},
+                                        {KeptFlag::Form::ranges, "cluster-cidr"},
                                         {KeptFlag::Form::ranges, "service-cluster-ip-range"}};
 
 /// The parts of a list with commas, each in the one form that equal ones have. Of an issuer every byte counts: it
@@ -95,6 +108,15 @@ std::vector<std::string> parts_of(std::string_view text, KeptFlag::Form form) {
                                                          : std::string(part));
     }
     return parts;
+}
+
+/// Whether one that is written stands for each that runs, or all are the same.
+bool are_kept(const std::string& running, const std::string& written, KeptFlag::Form form) {
+    const auto runs = parts_of(running, form), coming = parts_of(written, form);
+    if (form != KeptFlag::Form::texts) { return runs == coming; }
+    return std::all_of(runs.begin(), runs.end(), [&](const auto& each) {
+        return std::find(coming.begin(), coming.end(), each) != coming.end();
+    });
 }
 
 /// Members of one etcd share its data: one that both name is enough.
@@ -173,8 +195,7 @@ void look_at_component(const CheckInput& input, const Running& running, std::spa
             }
             const bool is_etcd = flag.form == KeptFlag::Form::urls;
             const bool differs = is_etcd ? is_other_etcd(input, running.node, runs->second, other)
-                                         : other == nullptr ||
-                                               parts_of(*other, flag.form) != parts_of(runs->second, flag.form);
+                                         : other == nullptr || !are_kept(runs->second, *other, flag.form);
             if (!differs || is_order_only) { continue; }
             const auto coming = other != nullptr ? (other->empty() ? "none" : base::escape(*other))
                                                  : std::string(is_etcd ? k_local_etcd : "none");

@@ -7,8 +7,8 @@
 namespace kmm::kubernetes {
 
 /// FAIL with flags that decide on the data of the cluster (where etcd is, how it is encrypted, ranges of addresses, who
-/// issues tokens) and that kubeadm writes from kubeadm-config in another way than they run. OK if there are none that
-/// objects show, also where --patches may bring them back.
+/// issues tokens, with which keys) and that kubeadm writes from kubeadm-config in another way than they run. OK if
+/// there are none that objects show, also where --patches may bring them back.
 [[nodiscard]] Finding kubeadm_writes(const CheckInput& input);
 
 /// The same of changes that kubeadm of the running version does not make: the order of issuers, where kubeadm of a

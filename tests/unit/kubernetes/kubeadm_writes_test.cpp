@@ -115,6 +115,27 @@ TEST_CASE("kubeadm leaves out what only a manifest has, and Secrets are read by"
               .empty());
 }
 
+TEST_CASE("kubeadm leaves out where the data are in etcd, and keys that tokens were signed with") {
+    CHECK(fault({", --etcd-prefix=/k8s", "", ""}) ==
+          "kube-apiserver on a runs with --etcd-prefix=/k8s, kubeadm writes none");
+    const std::string keys = ", --service-account-key-file=/etc/kubernetes/pki/sa.pub, "
+                             "--service-account-key-file=/etc/kubernetes/pki/old.pub";
+    CHECK(fault({keys, "", ""}) ==
+          "kube-apiserver on a runs with --service-account-key-file=/etc/kubernetes/pki/sa.pub,"
+          "/etc/kubernetes/pki/old.pub, kubeadm writes /etc/kubernetes/pki/sa.pub");
+    CHECK(fault({keys, "",
+                 "apiServer: {extraArgs: [{name: service-account-key-file, value: /etc/kubernetes/pki/old.pub}, {name: "
+                 "service-account-key-file, value: /etc/kubernetes/pki/sa.pub}]}\\n"})
+              .empty());
+    const std::string signing = ", --service-account-signing-key-file=/srv/pki/sa.key";
+    CHECK(!fault({signing, "", ""}).empty());
+    CHECK(fault({signing, ", --service-account-private-key-file=/srv/pki/sa.key", "certificatesDir: /srv/pki/\\n"})
+              .empty());
+    CHECK(fault({"", ", --service-account-private-key-file=/srv/sa.key", ""}) ==
+          "kube-controller-manager on a runs with --service-account-private-key-file=/srv/sa.key, kubeadm writes "
+          "/etc/kubernetes/pki/sa.key");
+}
+
 TEST_CASE("kubeadm sorts the issuers of extraArgs, or keeps their order") {
     const std::string first = ", '--service-account-issuer=https://b', '--service-account-issuer=https://a'";
     const std::string sorted = ", '--service-account-issuer=https://a', '--service-account-issuer=https://b'";
