@@ -278,7 +278,7 @@ Finding dns_service_written(const CheckInput& input) {
                         "refuses once all control planes are upgraded",
                         name, base::escape(service.address), written->text(), base::escape(subnets)),
             fix};
-        if (address && own_range->holds(*address)) {
+        if (!address || own_range->holds(*address)) {
             refused.fix = fmt::format("make Service {} again at {}: kubectl get -o yaml, delete it, and create it with "
                                       "that clusterIP, which no other Service may have; let clusterDNS of all kubelets "
                                       "and of ConfigMap kubelet-config name it; or {}",
@@ -288,6 +288,10 @@ Finding dns_service_written(const CheckInput& input) {
     }
     if (auto reason = input.inventory.unknown_reason("Service", "services"); !reason.empty()) {
         return {Outcome::skip, std::move(reason)};
+    }
+    // Documents may be those of other namespaces.
+    if (!input.inventory.is_live && input.inventory.dns_services.empty()) {
+        return {Outcome::skip, "the documents contain no Service kube-system/kube-dns"};
     }
     return {Outcome::ok, ""};
 }

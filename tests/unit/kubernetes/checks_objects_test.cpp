@@ -180,6 +180,9 @@ TEST_CASE("that kubeadm can write Service kube-dns is not said of Services that 
     CHECK(unread.detail == "the documents contain no Service");
     const std::string service = "---\n{kind: Service, apiVersion: v1, metadata: {name: kube-dns, namespace: "
                                 "kube-system}, spec: {clusterIP: 10.96.0.10}}\n";
+    const std::string other = "---\n{kind: Service, apiVersion: v1, metadata: {name: web, namespace: prod}}\n";
+    CHECK(check_of(dns + other, "coredns-migratable").detail ==
+          "the documents contain no Service kube-system/kube-dns");
     CHECK(check_of(dns + service, "coredns-migratable").outcome == Outcome::ok);
 }
 

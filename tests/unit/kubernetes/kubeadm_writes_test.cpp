@@ -229,6 +229,8 @@ TEST_CASE("the API server refuses another address of kube-dns") {
           "Service kube-system/kube-dns has clusterIP 10.43.0.10; kubeadm writes 10.96.0.10, of serviceSubnet "
           "10.96.0.0/12, which the API server refuses once all control planes are upgraded");
     CHECK(fix.starts_with("set networking.serviceSubnet of kubeadm-config to what the API servers run with; or "));
+    CHECK(!refused("None", "").empty());
+    CHECK(fix.starts_with("make Service kube-system/kube-dns again at 10.96.0.10"));
     CHECK(refused("10.43.0.10", "", "addon/coredns").empty());
     CHECK(refused("10.43.0.10", "networking: {serviceSubnet: '10.43.0.77/16,fd00::/108'}\\n").empty());
     CHECK(refused("fd00:0::000a", "networking: {serviceSubnet: 'FD00::/108,10.43.0.0/16'}\\n").empty());
