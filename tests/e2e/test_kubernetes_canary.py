@@ -101,7 +101,7 @@ class Canary(Frozen):
         shown, left = self.walked("GO", exit_code=11)
         self.assertEqual((self.run_states()[-1], left, len(self.made())), ("upgraded-networking", [], 4), shown)
         self.assertIn(
-            "1 of 1 objects changed, every rollout is complete; Pods on cp1 and w1 reach each other and DNS",
+            "1 of 1 object changed, every rollout is complete; Pods on cp1 and w1 reach each other and DNS",
             self.messages(),
         )
 

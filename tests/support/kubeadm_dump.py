@@ -197,6 +197,12 @@ def cluster(nodes):
             Corefile=".:53 {\n    errors\n    kubernetes cluster.local {\n        ttl 30\n    }\n    forward . /etc/resolv.conf\n    cache 30\n}\n",
         )
     )
+    for kind, api_version, name, spec in (
+        ("Service", "v1", "kube-dns", {"clusterIP": "10.96.0.10"}),
+        ("DaemonSet", "apps/v1", "owner", {}),
+    ):
+        items.append({"apiVersion": api_version, "kind": kind, "spec": spec,
+                      "metadata": {"name": name, "namespace": "kube-system"}})
     items.append(core_dns(COREDNS.get(versions[0].rsplit(".", 1)[0], "v1.11.1") if versions else "v1.11.1"))
     items.append(
         {

@@ -43,7 +43,7 @@ std::vector<std::string> urls_in(const std::string& manifest, const std::string&
     std::vector<std::string> urls;
     const auto text = manifest_option(manifest, option);
     if (text.empty()) return urls;
-    for (const auto url : base::split(text, ',')) urls.emplace_back(url);
+    for (const auto url : base::split(text, ',')) urls.emplace_back(base::trim(url));
     return urls;
 }
 
@@ -97,7 +97,14 @@ std::string etcd_url(const std::string& manifest) {
     if (urls.empty()) urls = etcd_urls(manifest);
     for (const auto& url : urls) {
         for (const auto* host : {"://127.0.0.1:", "://localhost:", "://[::1]:"})
-            if (url.find(host) != std::string::npos) return url;
+            if (base::to_lower(url).find(host) != std::string::npos) return url;
+    }
+    // No certificate is for the address that stands for all.
+    for (const auto& url : urls) {
+        for (const auto& [all, loopback] :
+             {std::pair("://0.0.0.0:", "://127.0.0.1:"), std::pair("://[::]:", "://[::1]:")})
+            if (const auto at = url.find(all); at != std::string::npos)
+                return url.substr(0, at) + loopback + url.substr(at + std::string_view(all).size());
     }
     if (!urls.empty()) return urls.front();
     throw Error(Exit::checks_failed, "etcd-not-found",

@@ -36,8 +36,8 @@ struct EtcdFacts {
 
 /// URLs for clients that a manifest declares; empty if it names none.
 [[nodiscard]] std::vector<std::string> etcd_urls(const std::string& manifest);
-/// The one to ask from this node: on loopback if it listens there. Errors: checks_failed "etcd-not-found" if the
-/// manifest names none.
+/// The one to ask from this node: on loopback if it listens there, or on all addresses. Errors: checks_failed
+/// "etcd-not-found" if the manifest names none.
 [[nodiscard]] std::string etcd_url(const std::string& manifest);
 /// A request with a JSON body to `path` of the gateway at `url`, with the certificate that kubeadm itself asks with.
 [[nodiscard]] net::Request etcd_request(const Place& place, const std::string& url, std::string_view path,

@@ -45,12 +45,12 @@ const value::Node* container_of(const value::Node& pod, std::string_view name) {
 /// Whether the API server of this manifest asks an etcd on this node. The list of servers may name every member: then
 /// this node has one if kubeadm has given it a member's certificate.
 bool uses_local_etcd(const Place& place, const std::string& text) {
-    const auto servers = manifest_option(text, "--etcd-servers");
+    const auto servers = base::to_lower(manifest_option(text, "--etcd-servers"));
     const auto names = [&](const std::string& host) {
         return servers.find(fmt::format("//{}:", host)) != std::string::npos;
     };
     if (servers.empty() || names("127.0.0.1") || names("localhost") || names("[::1]")) return true;
-    const auto own = manifest_option(text, "--advertise-address");
+    const auto own = base::to_lower(manifest_option(text, "--advertise-address"));
     return !own.empty() && (names(own) || names(fmt::format("[{}]", own))) &&
            place.exists(pki_directory(place) + "/etcd/server.crt");
 }

@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include "base/counted.hpp"
 #include "base/error.hpp"
 #include "base/last_lines.hpp"
 #include "base/text.hpp"
@@ -319,7 +320,8 @@ StepResult prove_restored_etcd(const Node& node, net::HttpClient& client, const 
         });
         if (seen.leader.empty()) return "etcd has no leader";
         if (seen.members.size() != wanted || !are_started)
-            return fmt::format("etcd has {} members, expected {}, all started", seen.members.size(), wanted);
+            return fmt::format("etcd has {}, expected {}, all started",
+                               base::counted(seen.members.size(), "member"), wanted);
         return base::join(seen.errors, ", ");
     };
     for (;;) {
@@ -336,8 +338,8 @@ StepResult prove_restored_etcd(const Node& node, net::HttpClient& client, const 
                                              {"leader", seen.leader},
                                              {"version", seen.version},
                                              {"revision", std::to_string(seen.revision)}});
-    result.message = fmt::format("etcd {} has a leader, {} members, revision {}", seen.version, seen.members.size(),
-                                 seen.revision);
+    result.message = fmt::format("etcd {} has a leader, {}, revision {}", seen.version,
+                                 base::counted(seen.members.size(), "member"), seen.revision);
     return result;
 }
 

@@ -9,6 +9,7 @@
 #include "base/text.hpp"
 #include "kubernetes/check/etcd_leader.hpp"
 #include "kubernetes/check/node_checks.hpp"
+#include "kubernetes/cluster_checks/address.hpp"
 #include "kubernetes/finding/node_findings.hpp"
 
 namespace kmm::kubernetes {
@@ -36,8 +37,9 @@ EtcdView etcd_view(const CheckInput& input) {
             continue;
         }
         if (const auto* etcd = answer.facts.find("etcd"); etcd != nullptr && etcd->is_mapping()) {
-            if (etcd->get_string({"memberID"}).empty()) { view.unknown.push_back(base::escape(name)); }
-            else { view.members.emplace(name, etcd); }
+            if (!etcd->get_string({"memberID"}).empty()) { view.members.emplace(name, etcd); }
+            else if (texts_of(*etcd, {"listenClientURLs"}).empty()) { view.unknown.push_back(base::escape(name)); }
+            else { view.silent.push_back(fmt::format("{} (its answer names no member)", base::escape(name))); }
         } else if (const auto reason = unread_reason(answer.facts, "etcd"); !reason.empty()) {
             view.silent.push_back(fmt::format("{} ({})", base::escape(name), reason));
         }
@@ -153,11 +155,7 @@ Finding etcd_alarms(const CheckInput& input) {
 Finding etcd_advertise(const CheckInput& input) {
     return each_member(input, "each member listens on an address that others reach", [](const Node& etcd) {
         const auto urls = texts_of(etcd, {"listenClientURLs"});
-        const auto is_loopback = [](const auto& url) {
-            return url.find("://127.") != std::string::npos || url.find("://localhost") != std::string::npos ||
-                   url.find("://[::1]") != std::string::npos;
-        };
-        return std::all_of(urls.begin(), urls.end(), is_loopback)
+        return std::all_of(urls.begin(), urls.end(), is_loopback_url)
                    ? fmt::format("listens on {} only", base::join(urls, ", "))
                    : std::string();
     });

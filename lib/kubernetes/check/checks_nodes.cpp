@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "base/counted.hpp"
 #include "base/text.hpp"
 #include "kubernetes/check/node_checks.hpp"
 #include "kubernetes/finding/node_findings.hpp"
@@ -45,7 +46,7 @@ Finding node_reach(const CheckInput& input) {
     if (problems.empty() && !foreign.empty()) {
         return {Outcome::skip, fmt::format("kmm-worker runs on Linux only: {}", name_some(foreign))};
     }
-    return fail_if_any(problems, fmt::format("{} nodes have answered", input.nodes->size()));
+    return fail_if_any(problems, base::counted(input.nodes->size(), "node") + " answered");
 }
 
 Finding node_name_matches(const CheckInput& input) {

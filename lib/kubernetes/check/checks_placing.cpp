@@ -176,11 +176,15 @@ Finding manifest_drift(const CheckInput& input) {
                       return base::join(parts, ", ");
                   });
     found = known_or_skipped(std::move(found), unknown);
-    // A node without a kubeadm of its minor does not know what differs.
-    if (auto written = kubeadm_writes(input); found.outcome != Outcome::fail && written.outcome == Outcome::fail) {
-        return written;
+    if (found.outcome == Outcome::fail) { return found; }
+    // What kubeadm of the running version writes is known of every control plane: a later one only has other rules.
+    if (found.outcome == Outcome::ok) {
+        auto reordered = kubeadm_reorders(input);
+        return reordered.outcome == Outcome::fail ? reordered : found;
     }
-    return found;
+    // A node without a kubeadm of its minor does not know what differs.
+    auto written = kubeadm_writes(input);
+    return written.outcome == Outcome::fail ? written : found;
 }
 
 /// Asks `problem` of each program that is to be installed on each node. `way`: that the check is about.

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "base/quantity.hpp"
+#include "base/counted.hpp"
 #include "base/text.hpp"
 #include "kubernetes/check/node_checks.hpp"
 #include "kubernetes/finding/configuration.hpp"
@@ -315,8 +316,8 @@ Finding clock_skew(const CheckInput& input) {
                 "set it: the times of the record come from it"};
     }
     if (!unknown.empty()) { return {Outcome::skip, fmt::format("no answer from {}", name_some(unknown))}; }
-    return {Outcome::ok, fmt::format("clocks of {} nodes differ by at most {} s, as far as calls can tell",
-                                     input.nodes->size(), k_skew_seconds)};
+    return {Outcome::ok, fmt::format("clocks of {} differ by at most {} s, as far as calls can tell",
+                                     base::counted(input.nodes->size(), "node"), k_skew_seconds)};
 }
 
 constexpr CheckRow k_service_rows[] = {

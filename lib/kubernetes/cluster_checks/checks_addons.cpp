@@ -242,10 +242,7 @@ const VersionEntry* deployer_of_older(const CheckInput& input, const Version& ru
     return nullptr;
 }
 
-Finding coredns_migratable(const CheckInput& input) {
-    const auto versions = versions_on_way(input);
-    const bool is_off = is_disabled(input, "dns") && std::all_of(versions.begin(), versions.end(), heeds_disabled);
-    if (auto refused = dns_service_written(input); !is_off && refused.outcome == Outcome::fail) { return refused; }
+Finding corefile_migratable(const CheckInput& input) {
     if (auto reason = system_deployments_unknown(input.inventory); !reason.empty()) {
         return {Outcome::skip, std::move(reason)};
     }
@@ -289,6 +286,15 @@ Finding coredns_migratable(const CheckInput& input) {
     }
     return fail_if_any(
         problems, fmt::format("kubeadm migrates CoreDNS {} to {}", running ? running->text() : image, entry->coredns));
+}
+
+Finding coredns_migratable(const CheckInput& input) {
+    const auto versions = versions_on_way(input);
+    const bool is_off = is_disabled(input, "dns") && std::all_of(versions.begin(), versions.end(), heeds_disabled);
+    auto service = is_off ? Finding{Outcome::ok, ""} : dns_service_written(input);
+    if (service.outcome == Outcome::fail) { return service; }
+    auto found = corefile_migratable(input);
+    return found.outcome == Outcome::ok && service.outcome != Outcome::ok ? service : found;
 }
 
 constexpr CheckRow k_addon_rows[] = {

@@ -8,6 +8,7 @@
 
 #include "base/text.hpp"
 #include "kubernetes/cluster_checks/cluster_checks.hpp"
+#include "kubernetes/cluster_checks/field_types.hpp"
 #include "kubernetes/cluster_checks/kubeadm_reads.hpp"
 #include "kubernetes/cluster_checks/kubeadm_writes.hpp"
 #include "kubernetes/finding/configuration.hpp"
@@ -53,6 +54,10 @@ Finding kubelet_config_cm(const CheckInput& input) {
         return {Outcome::fail, fmt::format("kubelet of ConfigMap kube-system/kubelet-config: expected apiVersion "
                                            "kubelet.config.k8s.io/v1beta1, found '{}'",
                                            base::escape(version))};
+    }
+    if (const auto wrong = wrong_kubelet_fields(*configuration.root); !wrong.empty()) {
+        return {Outcome::fail, fmt::format("kubelet of ConfigMap kube-system/kubelet-config: {}", name_some(wrong)),
+                "kubectl edit configmap -n kube-system kubelet-config; kubeadm ends where it reads another type"};
     }
     return {Outcome::ok, fmt::format("ConfigMap kube-system/kubelet-config holds {}", base::escape(version))};
 }
@@ -126,7 +131,7 @@ std::optional<Finding> fixed_etcd_too_old(const CheckInput& input) {
                                fixed->text().substr(1), input.target->line().text(), probed.text().substr(1))};
 }
 
-Finding etcd_36_floor(const CheckInput& input) {
+Finding etcd_version_floor(const CheckInput& input) {
     if (is_external_etcd(input)) {
         return {Outcome::skip, "kubeadm-config names an external etcd, whose version is not seen"};
     }
@@ -165,6 +170,15 @@ Finding etcd_36_floor(const CheckInput& input) {
         return {Outcome::skip, unknown.empty() ? "no Pod of etcd was found" : name_some(unknown)};
     }
     return {Outcome::ok, fmt::format("members of etcd at 3.5.26 or later: {}", input.seen.etcd.size())};
+}
+
+Finding etcd_36_floor(const CheckInput& input) {
+    auto found = etcd_version_floor(input);
+    const auto configuration = cluster_configuration(input.inventory);
+    if (found.outcome != Outcome::ok || configuration.root) { return found; }
+    // It may fix the version of etcd.
+    return {Outcome::skip, fmt::format("{}, but kubeadm-config was not read: {}", found.detail,
+                                       configuration.problem.detail)};
 }
 
 Finding image_repository_equal(const CheckInput& input) {
@@ -281,6 +295,7 @@ Finding runtime_version(const CheckInput& input) {
         return {Outcome::skip, fmt::format("no rule is known for {}", input.target->line().text())};
     }
     std::vector<std::string> old, unknown;
+    std::set<std::string> fixes;
     for (const auto& node : input.inventory.nodes) {
         const auto scheme = node.runtime.find("://");
         const std::string name = node.runtime.substr(0, scheme);
@@ -294,11 +309,14 @@ Finding runtime_version(const CheckInput& input) {
         if (!version || (name != "containerd" && name != "cri-o")) { unknown.push_back(text);
         } else if (*version < (name == "containerd" ? Version{2, 0, 0, ""} : Version{1, 28, 0, ""})) {
             old.push_back(text);
+            fixes.insert(name == "containerd" ? "upgrade containerd to 2.0 or later"
+                                              : "upgrade CRI-O to 1.28 or later");
         }
     }
     if (!old.empty()) {
         return {input.target->line() < refused ? Outcome::warn : Outcome::fail,
-                fmt::format("without RuntimeConfig, which kubeadm asks for from v1.35 on: {}", name_some(old))};
+                fmt::format("without RuntimeConfig, which kubeadm asks for from v1.35 on: {}", name_some(old)),
+                base::join(std::vector<std::string>(fixes.begin(), fixes.end()), "; ")};
     }
     if (!unknown.empty()) { return {Outcome::skip, fmt::format("not known to this program: {}", name_some(unknown))}; }
     if (input.inventory.nodes.empty()) { return {Outcome::skip, "there is no Node"}; }

@@ -20,9 +20,24 @@ std::set<std::string_view> undrained_nodes(const Inventory& inventory) {
     return names;
 }
 
+/// Whether DaemonSets of the namespace are known. Documents may be those of one namespace.
+bool knows_daemons_of(const Inventory& inventory, const std::string& ns) {
+    const auto& known = inventory.daemon_sets;
+    return known && (inventory.is_live || std::any_of(known->begin(), known->end(), [&](const auto& name) {
+                         return name.starts_with(ns + "/");
+                     }));
+}
+
+/// Whether the DaemonSet that its Pod names is gone: nothing would make the Pod again.
+bool is_daemon_gone(const Inventory& inventory, const PodObject& pod) {
+    return !pod.daemon_set.empty() && knows_daemons_of(inventory, pod.meta.ns) &&
+           !inventory.daemon_sets->contains(pod.meta.ns + "/" + pod.daemon_set);
+}
+
 /// Whether a drain evicts Pods of its kind.
-bool is_evictable(const PodObject& pod) {
-    return !pod.node.empty() && !pod.is_mirror && pod.controller_kind != "DaemonSet";
+bool is_evictable(const Inventory& inventory, const PodObject& pod) {
+    return !pod.node.empty() && !pod.is_mirror &&
+           (pod.controller_kind != "DaemonSet" || is_daemon_gone(inventory, pod));
 }
 
 /// The Pods that a drain of their node evicts.
@@ -31,7 +46,7 @@ std::vector<const PodObject*> evicted_pods(const Inventory& inventory) {
     std::vector<const PodObject*> pods;
     for (const auto& pod : inventory.pods) {
         const bool ended = pod.phase == "Succeeded" || pod.phase == "Failed" || undrained.contains(pod.node);
-        if (is_evictable(pod) && !pod.is_deleted && !ended) { pods.push_back(&pod); }
+        if (is_evictable(inventory, pod) && !pod.is_deleted && !ended) { pods.push_back(&pod); }
     }
     return pods;
 }
@@ -124,11 +139,17 @@ Finding drain_unmanaged(const CheckInput& input) {
     std::vector<std::string> bad;
     for (const auto* pod : evicted_pods(input.inventory)) {
         if (pod->controller_kind.empty()) { bad.push_back(place_of(*pod)); }
+        if (!pod->daemon_set.empty()) {
+            bad.push_back(fmt::format("{} (DaemonSet {} does not exist)", place_of(*pod),
+                                      base::escape(pod->daemon_set)));
+        }
     }
     if (!bad.empty() && input.intent.evicts_unmanaged) {
         return {Outcome::warn, fmt::format("no controller makes them again: {}", name_some(bad)),
                 "create them again afterwards"};
     }
+    const auto unknown = input.inventory.unlisted.find("daemonsets");
+    if (bad.empty() && unknown != input.inventory.unlisted.end()) { return {Outcome::skip, unknown->second}; }
     return fail_if_any(bad, "every Pod that would be evicted has a controller");
 }
 
@@ -139,7 +160,8 @@ Finding drain_terminating(const CheckInput& input) {
     const auto undrained = undrained_nodes(input.inventory);
     std::vector<std::string> stuck, ending;
     for (const auto& pod : input.inventory.pods) {
-        if (!is_evictable(pod) || !pod.is_deleted || !pod.ends_by || undrained.contains(pod.node)) { continue; }
+        if (!pod.is_deleted || !pod.ends_by || undrained.contains(pod.node)) { continue; }
+        if (!is_evictable(input.inventory, pod)) { continue; }
         const auto kept = pod.finalizers.empty()
                               ? std::string()
                               : fmt::format(" (finalizer {})", base::escape(base::join(pod.finalizers, ", ")));

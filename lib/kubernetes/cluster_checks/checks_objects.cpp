@@ -122,6 +122,7 @@ Finding cp_pods_ready(const CheckInput& input) {
                 fix_of_unseen(input.seen)};
     }
     std::vector<std::string> bad, left;
+    bool is_etcd_missing = false;
     const auto look = [&](const Running& running) {
         if (running.pod == nullptr) { bad.push_back(running.problem);
         } else if (running.pod->is_deleted) {
@@ -140,6 +141,7 @@ Finding cp_pods_ready(const CheckInput& input) {
         for (const auto& node : input.seen.control_plane_nodes) {
             const bool has = std::any_of(input.seen.etcd.begin(), input.seen.etcd.end(),
                                          [&](const auto& each) { return each.node == node; });
+            is_etcd_missing |= !has;
             if (!has) {
                 bad.push_back(fmt::format("control-plane node {} has no Pod of etcd, {}", base::escape(node),
                                           input.seen.etcd.empty() ? "which kubeadm-config calls local"
@@ -162,6 +164,10 @@ Finding cp_pods_ready(const CheckInput& input) {
                                               input.seen.control_plane.size() + input.seen.etcd.size(),
                                               input.seen.control_plane_nodes.size()));
     found.fix = fix_of_unseen(input.seen);
+    if (found.fix.empty() && is_etcd_missing && !input.seen.etcd.empty()) {
+        found.fix = "look into /etc/kubernetes/manifests of the node: kmm-worker kubernetes repair puts the manifest "
+                    "of etcd back";
+    }
     if (found.fix.empty() && is_local && input.seen.etcd.empty()) {
         found.fix = "look into /etc/kubernetes/manifests of the control planes; if etcd runs elsewhere, name it in "
                     "kubeadm-config: etcd.external with endpoints, caFile, certFile and keyFile in place of etcd.local";

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
+#include "kubernetes/cluster_checks/field_types.hpp"
 #include "kubernetes/cluster_checks/kubeadm_problems.hpp"
 #include "kubernetes/finding/configuration.hpp"
 #include "value/reader.hpp"
@@ -94,7 +95,11 @@ void look_at_proxy_map(const CheckInput& input, Problems& problems) {
                         ? fmt::format("{}: {}", faults.front().position->to_string(), faults.front().message)
                         : faults.front().message);
     }
-    if (const auto problem = documents_problem(text->second); !problem.empty()) { fail("config.conf: " + problem); }
+    const auto problem = documents_problem(text->second);
+    if (!problem.empty()) { return fail("config.conf: " + problem); }
+    const auto configuration = proxy_config_map(input.inventory);
+    if (!configuration.root) { return; }
+    for (const auto& wrong : wrong_proxy_fields(*configuration.root)) { fail("config.conf: " + wrong); }
 }
 
 /// That it is YAML, and of which kind, is asked by kubelet-config-cm.

@@ -8,6 +8,7 @@
 #include "base/number.hpp"
 #include "base/text.hpp"
 #include "kubernetes/cluster_checks/address.hpp"
+#include "kubernetes/cluster_checks/field_types.hpp"
 #include "kubernetes/cluster_checks/kubeadm_problems.hpp"
 #include "kubernetes/finding/configuration.hpp"
 #include "kubernetes/finding/node_findings.hpp"
@@ -26,12 +27,6 @@ constexpr std::string_view k_source_mark = "kubernetes.io/config.source";
 constexpr std::string_view k_socket_mark = "kubeadm.alpha.kubernetes.io/cri-socket";
 constexpr std::string_view k_flags_variable = "KUBELET_KUBEADM_ARGS=";
 constexpr std::string_view k_endpoint_flag = "--container-runtime-endpoint";
-
-/// "a mapping", "the integer '30'".
-std::string found_there(const Node& node) {
-    if (node.is_mapping() || node.is_sequence()) { return fmt::format("a {}", value::kind_name(node.kind())); }
-    return fmt::format("the {} '{}'", value::kind_name(node.kind()), base::escape(node.text()));
-}
 
 /// Flags of a component: a list of names and values, or before v1beta4 a mapping. All are strings.
 void look_at_extra_args(const Node& extra, const std::string& place, bool is_list, Problems& problems) {
@@ -70,6 +65,9 @@ void look_at_extra_args(const Node& extra, const std::string& place, bool is_lis
 void look_at_kubeadm_config(const CheckInput& input, Problems& problems) {
     const auto configuration = cluster_configuration(input.inventory);
     if (!configuration.root) { return; }
+    for (const auto& wrong : wrong_cluster_fields(*configuration.root)) {
+        problems.add("kubeadm-config: " + wrong, "kubectl edit configmap -n kube-system kubeadm-config");
+    }
     const auto endpoint = configuration.root->get_string({"controlPlaneEndpoint"});
     if (!endpoint.empty() && !is_endpoint(endpoint)) {
         problems.add(fmt::format("controlPlaneEndpoint of kubeadm-config: expected HOST or HOST:PORT, found '{}'",
@@ -108,13 +106,8 @@ std::vector<const PodObject*> marked_pods(const Inventory& inventory, std::strin
 }
 
 bool is_address_with_port(std::string_view text) {
-    const auto colon = text.rfind(':');
-    if (colon == std::string_view::npos || !base::parse_number<std::uint16_t>(text.substr(colon + 1))) { return false; }
-    auto host = text.substr(0, colon);
-    const bool is_bracketed = host.size() > 2 && host.front() == '[' && host.back() == ']';
-    if (is_bracketed) { host = host.substr(1, host.size() - 2); }
-    return !host.empty() && (is_bracketed || host.find(':') == std::string_view::npos) &&
-           host.find_first_not_of("0123456789abcdefABCDEF.:") == std::string_view::npos;
+    const auto [host, port] = split_endpoint(text);
+    return port && base::parse_number<std::uint16_t>(*port) && parse_address(host);
 }
 
 /// Whether the Pod is one of a manifest, with all that its kubelet writes.

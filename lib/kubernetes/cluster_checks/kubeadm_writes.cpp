@@ -10,6 +10,7 @@
 #include "base/text.hpp"
 #include "kubernetes/cluster_checks/address.hpp"
 #include "kubernetes/cluster_checks/component_flags.hpp"
+#include "kubernetes/cluster_checks/kubeadm_reads.hpp"
 #include "kubernetes/finding/configuration.hpp"
 
 namespace kmm::kubernetes {
@@ -21,11 +22,6 @@ constexpr const char* k_servers = "etcd-servers";
 constexpr const char* k_services = "10.96.0.0/12";
 constexpr unsigned k_dns_index = 10;  // of its address in the range of Services
 constexpr const char* k_local_etcd = "https://127.0.0.1:2379";
-
-/// Kept data is read by these: a change of one loses it, or what was made by it.
-constexpr const char* k_apiserver_flags[] = {k_servers, "encryption-provider-config", "service-cluster-ip-range",
-                                             "service-account-issuer"};
-constexpr const char* k_manager_flags[] = {"cluster-cidr", "service-cluster-ip-range"};
 
 std::string text_or(const Node& configuration, std::initializer_list<std::string_view> path, std::string other) {
     auto text = configuration.get_string(path);
@@ -42,12 +38,21 @@ void override_by(ComponentFlags& flags, const Node* component) {
     for (auto& [name, text] : extra_flags(*component)) { flags[name] = text; }
 }
 
+/// A file of the directory that kubeadm keeps certificates in.
+std::string pki_file(const Node& configuration, std::string_view name) {
+    auto directory = text_or(configuration, {"certificatesDir"}, "/etc/kubernetes/pki");
+    while (directory.size() > 1 && directory.ends_with('/')) { directory.pop_back(); }
+    return fmt::format("{}/{}", directory, name);
+}
+
 /// Source: getAPIServerCommand of kubeadm. Without etcd-servers where etcd is the Pod of the node.
 ComponentFlags written_for_apiserver(const Node& configuration) {
     ComponentFlags flags{
         {"service-cluster-ip-range", text_or(configuration, {"networking", "serviceSubnet"}, k_services)},
         {"service-account-issuer", "https://kubernetes.default.svc." +
-                                       text_or(configuration, {"networking", "dnsDomain"}, "cluster.local")}};
+                                       text_or(configuration, {"networking", "dnsDomain"}, "cluster.local")},
+        {"service-account-key-file", pki_file(configuration, "sa.pub")},
+        {"service-account-signing-key-file", pki_file(configuration, "sa.key")}};
     if (const auto* external = mapping_at(configuration, {"etcd", "external"})) {
         flags[k_servers] = base::join(external->get_texts({"endpoints"}), ",");
     } else if (const auto* local = mapping_at(configuration, {"etcd", "local"})) {
@@ -60,7 +65,7 @@ ComponentFlags written_for_apiserver(const Node& configuration) {
 
 /// Source: getControllerManagerCommand of kubeadm.
 ComponentFlags written_for_manager(const Node& configuration) {
-    ComponentFlags flags;
+    ComponentFlags flags{{"service-account-private-key-file", pki_file(configuration, "sa.key")}};
     if (auto pods = configuration.get_string({"networking", "podSubnet"}); !pods.empty()) {
         flags["cluster-cidr"] = std::move(pods);
         flags["service-cluster-ip-range"] = text_or(configuration, {"networking", "serviceSubnet"}, k_services);
@@ -69,15 +74,45 @@ ComponentFlags written_for_manager(const Node& configuration) {
     return flags;
 }
 
-/// The parts of a list with commas, without blanks around them and without a "/" at the end of a URL.
-std::vector<std::string> parts_of(std::string_view text) {
+/// A flag whose data is kept, and what its text is made of.
+struct KeptFlag {
+    enum class Form { urls, ranges, issuers, texts, text } form;  ///< `texts`: in any order
+    const char* name;
+};
+
+/// Kept data is read by these: a change of one loses it, or what was made by it.
+constexpr KeptFlag k_apiserver_flags[] = {{KeptFlag::Form::urls, k_servers},
+                                          {KeptFlag::Form::text, "encryption-provider-config"},
+                                          {KeptFlag::Form::text, "etcd-prefix"},
+                                          {KeptFlag::Form::ranges, "service-cluster-ip-range"},
+                                          {KeptFlag::Form::texts, "service-account-key-file"},
+                                          {KeptFlag::Form::text, "service-account-signing-key-file"},
+                                          {KeptFlag::Form::issuers, "service-account-issuer"}};
+constexpr KeptFlag k_manager_flags[] = {{KeptFlag::Form::text, "service-account-private-key-file"},
+                                        {KeptFlag::Form::ranges, "cluster-cidr"},
+                                        {KeptFlag::Form::ranges, "service-cluster-ip-range"}};
+
+/// The parts of a list with commas, each in the one form that equal ones have. Of an issuer every byte counts: it
+/// stands so in each token.
+std::vector<std::string> parts_of(std::string_view text, KeptFlag::Form form) {
     std::vector<std::string> parts;
-    for (auto part : base::split(text, ',')) {
-        part = base::trim(part);
-        if (part.find("://") != std::string_view::npos && part.ends_with('/')) { part.remove_suffix(1); }
-        if (!part.empty()) { parts.emplace_back(part); }
+    for (const auto piece : base::split(text, ',')) {
+        const auto part = base::trim(piece);
+        if (part.empty()) { continue; }
+        parts.push_back(form == KeptFlag::Form::urls     ? plain_url(part)
+                        : form == KeptFlag::Form::ranges ? plain_range(part)
+                                                         : std::string(part));
     }
     return parts;
+}
+
+/// Whether one that is written stands for each that runs, or all are the same.
+bool are_kept(const std::string& running, const std::string& written, KeptFlag::Form form) {
+    const auto runs = parts_of(running, form), coming = parts_of(written, form);
+    if (form != KeptFlag::Form::texts) { return runs == coming; }
+    return std::all_of(runs.begin(), runs.end(), [&](const auto& each) {
+        return std::find(coming.begin(), coming.end(), each) != coming.end();
+    });
 }
 
 /// Members of one etcd share its data: one that both name is enough.
@@ -85,76 +120,132 @@ bool are_of_one_etcd(const std::vector<std::string>& running, const std::vector<
     return std::find_first_of(running.begin(), running.end(), written.begin(), written.end()) != running.end();
 }
 
-bool is_loopback(std::string_view url) {
-    return url.find("//127.") != std::string_view::npos || url.find("//localhost:") != std::string_view::npos ||
-           url.find("//[::1]") != std::string_view::npos;
-}
-
 /// Whether kubeadm writes an API server that asks another etcd. `written`: nullptr for the Pod of the node.
 bool is_other_etcd(const CheckInput& input, const std::string& node, const std::string& running,
                    const std::string* written) {
-    const auto servers = parts_of(running);
-    if (written != nullptr) { return !are_of_one_etcd(servers, parts_of(*written)); }
+    const auto servers = parts_of(running, KeptFlag::Form::urls);
+    if (written != nullptr) { return !are_of_one_etcd(servers, parts_of(*written, KeptFlag::Form::urls)); }
     const bool has_pod = std::any_of(input.seen.etcd.begin(), input.seen.etcd.end(),
                                      [&](const auto& each) { return each.node == node; });
-    return !has_pod && std::none_of(servers.begin(), servers.end(), is_loopback);
+    return !has_pod && std::none_of(servers.begin(), servers.end(), is_loopback_url);
 }
 
-void look_at_component(const CheckInput& input, const Running& running, std::span<const char* const> names,
-                       const ComponentFlags& written, std::vector<std::string>& found) {
+/// Whether that kubeadm sorts the values of a flag that extraArgs give several times (kubeadm#3261).
+bool sorts_values(const Version& kubeadm) {
+    constexpr std::pair<MinorVersion, std::uint32_t> k_keeping[] = {
+        {{1, 32}, 12}, {{1, 33}, 8}, {{1, 34}, 4}, {{1, 35}, 1}};
+    for (const auto& [minor, patch] : k_keeping) {
+        if (kubeadm.line() == minor) { return kubeadm.patch < patch; }
+    }
+    return kubeadm.line() < MinorVersion{1, 32};
+}
+
+/// How kubeadm of the versions on the way changes the issuers, "" for `by` if none does.
+struct IssuerChange {
+    std::string by, written;
+    bool is_order = false, is_sorted = false;
+};
+
+IssuerChange issuer_change(const CheckInput& input, const std::string& running, const std::string& written) {
+    const auto runs = parts_of(running, KeptFlag::Form::issuers), kept = parts_of(written, KeptFlag::Form::issuers);
+    auto sorted = kept, sorted_runs = runs;
+    std::sort(sorted.begin(), sorted.end());
+    std::sort(sorted_runs.begin(), sorted_runs.end());
+    for (const auto& kubeadm : versions_on_way(input)) {
+        const bool is_sorted = sorts_values(kubeadm);
+        const auto& coming = is_sorted ? sorted : kept;
+        if (coming == runs) { continue; }
+        return {kubeadm.text(), base::join(coming, ","), sorted == sorted_runs, is_sorted && sorted != kept};
+    }
+    return {};
+}
+
+/// What differs, and what to do about it.
+struct Changes {
+    std::vector<std::string> texts;
+    bool is_any_sorted = false, is_any_configured = false;
+};
+
+/// `is_order_only`: of the issuers alone, where nothing but their order changes.
+void look_at_component(const CheckInput& input, const Running& running, std::span<const KeptFlag> kept,
+                       const ComponentFlags& written, bool is_order_only, Changes& changes) {
     for (const auto& container : running.pod->containers) {
         if (container.name != running.component) { continue; }
         const auto flags = flags_of(container.arguments);
-        for (const auto* name : names) {
-            const auto runs = flags.find(name);
+        for (const auto& flag : kept) {
+            const auto runs = flags.find(flag.name);
             if (runs == flags.end() || runs->second.empty()) { continue; }
-            const auto at = written.find(name);
+            const auto at = written.find(flag.name);
             const auto* other = at == written.end() ? nullptr : &at->second;
-            const bool is_etcd = std::string_view(name) == k_servers;
+            const auto place = fmt::format("{} on {} runs with --{}={}", running.component, base::escape(running.node),
+                                           flag.name, base::escape(runs->second));
+            if (flag.form == KeptFlag::Form::issuers && other != nullptr) {
+                const auto change = issuer_change(input, runs->second, *other);
+                if (change.by.empty() || (is_order_only && !change.is_order)) { continue; }
+                const std::string by = change.is_order ? " " + change.by : "";
+                const auto* order = !change.is_order ? "" : change.is_sorted ? ", sorted" : ", as kubeadm-config";
+                changes.texts.push_back(
+                    fmt::format("{}, kubeadm{} writes {}{}", place, by, base::escape(change.written), order));
+                (change.is_sorted ? changes.is_any_sorted : changes.is_any_configured) = true;
+                continue;
+            }
+            const bool is_etcd = flag.form == KeptFlag::Form::urls;
             const bool differs = is_etcd ? is_other_etcd(input, running.node, runs->second, other)
-                                         : other == nullptr || parts_of(*other) != parts_of(runs->second);
-            if (!differs) { continue; }
+                                         : other == nullptr || !are_kept(runs->second, *other, flag.form);
+            if (!differs || is_order_only) { continue; }
             const auto coming = other != nullptr ? (other->empty() ? "none" : base::escape(*other))
                                                  : std::string(is_etcd ? k_local_etcd : "none");
-            found.push_back(fmt::format("{} on {} runs with --{}={}, kubeadm writes {}", running.component,
-                                        base::escape(running.node), name, base::escape(runs->second), coming));
+            changes.texts.push_back(fmt::format("{}, kubeadm writes {}", place, coming));
+            changes.is_any_configured = true;
         }
     }
 }
 
-}  // namespace
-
-Finding kubeadm_writes(const CheckInput& input) {
+Finding look_at_flags(const CheckInput& input, bool is_order_only) {
     const auto configuration = cluster_configuration(input.inventory);
-    std::vector<std::string> found;
+    Changes changes;
     if (configuration.root && !input.intent.has_patches) {
         const auto server = written_for_apiserver(*configuration.root);
         const auto manager = written_for_manager(*configuration.root);
         for (const auto& running : input.seen.control_plane) {
             if (running.pod == nullptr) { continue; }
             if (running.component == "kube-apiserver") {
-                look_at_component(input, running, k_apiserver_flags, server, found);
+                look_at_component(input, running, k_apiserver_flags, server, is_order_only, changes);
             } else if (running.component == "kube-controller-manager") {
-                look_at_component(input, running, k_manager_flags, manager, found);
+                look_at_component(input, running, k_manager_flags, manager, is_order_only, changes);
             }
         }
     }
-    auto finding = fail_if_any(found, "");
-    if (!found.empty()) {
-        finding.fix = "kubectl edit configmap -n kube-system kubeadm-config: set what the control plane runs with in "
-                      "networking, etcd, or extraArgs of the component";
+    auto finding = fail_if_any(changes.texts, "");
+    std::vector<std::string> fixes;
+    if (changes.is_any_configured) {
+        fixes.emplace_back("kubectl edit configmap -n kube-system kubeadm-config: set what the control plane runs with "
+                           "in networking, etcd, or extraArgs of the component");
     }
+    if (changes.is_any_sorted) {
+        fixes.emplace_back("upgrade to a version whose kubeadm keeps the order of extraArgs (v1.32.12, v1.33.8, "
+                           "v1.34.4, v1.35.1 or later), or give the order by --patches");
+    }
+    finding.fix = base::join(fixes, "; ");
     return finding;
 }
+
+}  // namespace
+
+Finding kubeadm_writes(const CheckInput& input) { return look_at_flags(input, false); }
+
+Finding kubeadm_reorders(const CheckInput& input) { return look_at_flags(input, true); }
 
 Finding dns_service_written(const CheckInput& input) {
     const auto configuration = cluster_configuration(input.inventory);
     const bool is_left = !skipped_phase(input.intent.skipped_phases, "coredns").empty();
     if (!configuration.root || is_left) { return {Outcome::ok, ""}; }
-    const std::string fix = "set networking.serviceSubnet of kubeadm-config to what the API servers run with; or start "
-                            "with --skip-phases addon/coredns, which kubeadm knows from v1.32 on";
+    const std::string skipping = "start with --skip-phases addon/coredns, which kubeadm knows from v1.32 on";
+    const auto fix =
+        fmt::format("set networking.serviceSubnet of kubeadm-config to what the API servers run with; or {}", skipping);
     const auto subnets = text_or(*configuration.root, {"networking", "serviceSubnet"}, k_services);
     std::optional<Address> written;
+    std::optional<AddressRange> own_range;
     for (const auto part : base::split(subnets, ',')) {
         const auto range = parse_range(part);
         if (!range) {
@@ -164,6 +255,7 @@ Finding dns_service_written(const CheckInput& input) {
                     fix};
         }
         if (written) { continue; }
+        own_range = range;
         written = range->at(k_dns_index);
         if (!written) {
             return {Outcome::fail,
@@ -173,13 +265,29 @@ Finding dns_service_written(const CheckInput& input) {
         }
     }
     for (const auto& service : input.inventory.dns_services) {
-        if (service.address.empty() || parse_address(service.address) == written) { continue; }
-        return {Outcome::fail,
-                fmt::format("Service {} has clusterIP {}; kubeadm writes {}, of serviceSubnet {}, which the API server "
-                            "refuses after the first control plane is upgraded",
-                            base::escape(service.meta.full_name()), base::escape(service.address), written->text(),
-                            base::escape(subnets)),
-                fix};
+        const auto address = parse_address(service.address);
+        if (service.address.empty() || address == written) { continue; }
+        const auto name = base::escape(service.meta.full_name());
+        Finding refused{
+            Outcome::fail,
+            fmt::format("Service {} has clusterIP {}; kubeadm writes {}, of serviceSubnet {}, which the API server "
+                        "refuses once all control planes are upgraded",
+                        name, base::escape(service.address), written->text(), base::escape(subnets)),
+            fix};
+        if (!address || own_range->holds(*address)) {
+            refused.fix = fmt::format("make Service {} again at {}: kubectl get -o yaml, delete it, and create it with "
+                                      "that clusterIP, which no other Service may have; let clusterDNS of all kubelets "
+                                      "and of ConfigMap kubelet-config name it; or {}",
+                                      name, written->text(), skipping);
+        }
+        return refused;
+    }
+    if (auto reason = input.inventory.unknown_reason("Service", "services"); !reason.empty()) {
+        return {Outcome::skip, std::move(reason)};
+    }
+    // Documents may be those of other namespaces.
+    if (!input.inventory.is_live && input.inventory.dns_services.empty()) {
+        return {Outcome::skip, "the documents contain no Service kube-system/kube-dns"};
     }
     return {Outcome::ok, ""};
 }

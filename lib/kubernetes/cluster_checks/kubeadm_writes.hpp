@@ -7,12 +7,16 @@
 namespace kmm::kubernetes {
 
 /// FAIL with flags that decide on the data of the cluster (where etcd is, how it is encrypted, ranges of addresses, who
-/// issues tokens) and that kubeadm writes from kubeadm-config in another way than they run. OK if there are none that
-/// objects show, also where --patches may bring them back.
+/// issues tokens, with which keys) and that kubeadm writes from kubeadm-config in another way than they run. OK if
+/// there are none that objects show, also where --patches may bring them back.
 [[nodiscard]] Finding kubeadm_writes(const CheckInput& input);
 
-/// FAIL if the API server refuses Service kube-dns as kubeadm writes it, which it does once the first control plane is
-/// upgraded; OK if nothing shows that.
+/// The same of changes that kubeadm of the running version does not make: the order of issuers, where kubeadm of a
+/// version on the way has another rule for it.
+[[nodiscard]] Finding kubeadm_reorders(const CheckInput& input);
+
+/// FAIL if the API server refuses Service kube-dns as kubeadm writes it, which it does once all control planes are
+/// upgraded; SKIP if it is not known which Service there is; OK if nothing shows that.
 [[nodiscard]] Finding dns_service_written(const CheckInput& input);
 
 }  // namespace kmm::kubernetes

@@ -20,6 +20,11 @@ Configuration configuration_of(const Inventory& inventory, std::string_view map,
     const auto fail = [](std::string detail) {
         return Configuration{std::nullopt, {Outcome::fail, std::move(detail)}};
     };
+    const auto fail_in_text = [&](std::string detail) {
+        auto problem = fail(std::move(detail));
+        problem.problem.fix = fmt::format("kubectl edit configmap -n kube-system {}", map);
+        return problem;
+    };
     const auto& maps = inventory.config_maps;
     const auto found = std::find_if(maps.begin(), maps.end(), [&](const auto& each) {
         return each.meta.ns == "kube-system" && each.meta.name == map;
@@ -43,17 +48,17 @@ Configuration configuration_of(const Inventory& inventory, std::string_view map,
     Diagnostics faults;
     auto documents = value::read_yaml(text->second, fmt::format("{}/{}", map, key), faults);
     if (!faults.empty()) {
-        return fail(fmt::format("{}: {}",
-                                faults.front().position ? faults.front().position->to_string() : std::string(map),
-                                faults.front().message));
+        return fail_in_text(
+            fmt::format("{}: {}", faults.front().position ? faults.front().position->to_string() : std::string(map),
+                        faults.front().message));
     }
     if (documents.size() != 1 || !documents.front().root.is_mapping()) {
-        return fail(fmt::format("{} of ConfigMap kube-system/{}: expected one mapping", key, map));
+        return fail_in_text(fmt::format("{} of ConfigMap kube-system/{}: expected one mapping", key, map));
     }
     const auto found_kind = documents.front().root.get_string({"kind"});
     if (found_kind != kind) {
-        return fail(fmt::format("{} of ConfigMap kube-system/{}: expected kind {}, found '{}'", key, map, kind,
-                                base::escape(found_kind)));
+        return fail_in_text(fmt::format("{} of ConfigMap kube-system/{}: expected kind {}, found '{}'", key, map, kind,
+                                        base::escape(found_kind)));
     }
     return {std::move(documents.front().root), {}};
 }

@@ -109,7 +109,11 @@ PodObject pod_of(ObjectReader& reader, const Node& object, ObjectMeta meta) {
     pod.ends_by = base::parse_rfc3339(deletion);
     pod.finalizers = reader.texts(metadata, "finalizers");
     for (const auto& owner : reader.list(metadata, "ownerReferences")) {
-        if (reader.flag(&owner, "controller")) { pod.controller_kind = reader.text(&owner, "kind"); }
+        if (!reader.flag(&owner, "controller")) { continue; }
+        pod.controller_kind = reader.text(&owner, "kind");
+        const auto group = reader.text(&owner, "apiVersion");
+        const bool is_of_apps = group.empty() || group.starts_with("apps/");
+        if (pod.controller_kind == "DaemonSet" && is_of_apps) { pod.daemon_set = reader.text(&owner, "name"); }
     }
     for (const auto& each : conditions_of(reader, status)) {
         pod.is_ready = pod.is_ready || (each.type == "Ready" && each.status == "True");
@@ -260,18 +264,10 @@ void take_object(const value::Document& document, const Node& object, const std:
     reader.name_it(base::escape(kind));
     ++taken.counts[kind];
     read_used_apis(object, kind, taken.used_apis);
-    static constexpr std::array<std::string_view, 12> k_kept{"Node",
-                                                             "Pod",
-                                                             "ConfigMap",
-                                                             "PodDisruptionBudget",
-                                                             "ValidatingWebhookConfiguration",
-                                                             "MutatingWebhookConfiguration",
-                                                             "EndpointSlice",
-                                                             "APIService",
-                                                             "CustomResourceDefinition",
-                                                             "Secret",
-                                                             "Service",
-                                                             "Deployment"};
+    static constexpr std::array<std::string_view, 13> k_kept{
+        "Node", "Pod", "ConfigMap", "PodDisruptionBudget", "ValidatingWebhookConfiguration",
+        "MutatingWebhookConfiguration", "EndpointSlice", "APIService", "CustomResourceDefinition", "Secret", "Service",
+        "Deployment", "DaemonSet"};
     if (std::find(k_kept.begin(), k_kept.end(), kind) == k_kept.end()) { return; }
     auto meta = meta_of(reader, object, kind);
     if (!meta) { return; }
@@ -280,10 +276,11 @@ void take_object(const value::Document& document, const Node& object, const std:
     else if (kind == "PodDisruptionBudget") { taken.budgets.push_back(budget_of(reader, object, std::move(*meta))); }
     else if (kind == "EndpointSlice") { taken.endpoints.push_back(endpoints_of(reader, object, std::move(*meta))); }
     else if (kind == "APIService") {
-        auto conditions = conditions_of(reader, reader.mapping(&object, "status"));
-        taken.api_services.push_back({std::move(*meta), std::move(conditions)});
+        taken.api_services.push_back({std::move(*meta), conditions_of(reader, reader.mapping(&object, "status"))});
     } else if (kind == "CustomResourceDefinition") {
         taken.definitions.push_back(definition_of(reader, object, std::move(*meta)));
+    } else if (kind == "DaemonSet") {
+        (taken.daemon_sets ? *taken.daemon_sets : taken.daemon_sets.emplace()).insert(meta->full_name());
     } else if (kind == "Deployment") {
         taken.has_system_deployments |= meta->ns == k_system;
         if (meta->ns == k_system && (meta->name == "coredns" || has_label_of_dns(meta->labels))) {
@@ -449,6 +446,10 @@ void InventorySink::commit(Inventory& inventory, Diagnostics& diagnostics) && {
     append_all(inventory.unread_releases, taken_.unread_releases);
     append_all(inventory.core_dns, taken_.core_dns);
     append_all(inventory.dns_services, taken_.dns_services);
+    if (taken_.daemon_sets) {
+        if (inventory.daemon_sets) { taken_.daemon_sets->merge(*inventory.daemon_sets); }
+        inventory.daemon_sets = std::move(taken_.daemon_sets);
+    }
     inventory.has_system_deployments |= taken_.has_system_deployments;
     for (const auto& [kind, count] : taken_.counts) { inventory.counts[kind] += count; }
     append_all(diagnostics, faults_);

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -86,6 +87,7 @@ struct PodObject {
     std::map<std::string, std::string, std::less<>> running_images;  ///< status.containerStatuses: container -> image
     std::optional<std::int64_t> ends_by = {};  ///< deleted: when its grace ends, seconds since 1970
     std::vector<std::string> finalizers = {};
+    std::string daemon_set = {};  ///< name of the DaemonSet of apps that controls it, "" without
     std::string waiting = {};  ///< of kube-system: why its first waiting container waits, "" if none does
 };
 
@@ -202,6 +204,8 @@ struct Inventory {
     std::vector<std::string> unread_releases;  ///< NAMESPACE/NAME of current ones with a text that cannot be read
     std::vector<CoreDnsObject> core_dns;
     std::vector<DnsServiceObject> dns_services;
+    /// NAMESPACE/NAME of DaemonSets, live of those alone that Pods name; nullopt: none was asked for.
+    std::optional<std::set<std::string>> daemon_sets;
     bool has_system_deployments = false;       ///< there is a Deployment of kube-system
     std::map<std::string, std::size_t, std::less<>> counts;  ///< objects of each kind, of kinds that are not kept, too
     bool is_live = false;                                    ///< from an API server

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "upgrade/drive_cluster/cluster_view.hpp"
 
+#include <map>
 #include <set>
 #include <utility>
 
@@ -89,6 +90,26 @@ void list_if_allowed(kube::Client& client, const kube::Resource& resource, const
             error.exit() == Exit::no_permission ? fmt::format("this user may not list {}", resource.full_name())
                                                 : fmt::format("the API server does not serve {}", resource.full_name());
     }
+}
+
+/// The DaemonSets that Pods name: a drain refuses the Pods of one that is gone.
+void find_daemon_sets(kube::Client& client, Inventory& inventory) {
+    std::map<std::string, kube::Key> named;
+    for (const auto& pod : inventory.pods)
+        if (!pod.daemon_set.empty()) {
+            const kube::Key key{pod.meta.ns, pod.daemon_set};
+            named.emplace(key.to_string(), key);
+        }
+    std::set<std::string> found;
+    try {
+        for (const auto& [name, key] : named)
+            if (client.find(kube::resources::k_daemon_sets, key)) found.insert(name);
+    } catch (const Error& error) {
+        if (error.exit() != Exit::no_permission) throw;
+        inventory.unlisted[kube::resources::k_daemon_sets.plural] = "this user may not get daemonsets.apps";
+        return;
+    }
+    inventory.daemon_sets = std::move(found);
 }
 
 kubernetes::ObjectMeta meta_of_release(const value::Node& object) {
@@ -213,6 +234,7 @@ Inventory server_inventory(kube::Client& client, ReadExtent extent) {
         list_if_allowed(client, k_autoscalers, {}, inventory, faults);
         list_if_allowed(client, k_deployments, {"kube-system", "", ""}, inventory, faults);
         list_if_allowed(client, k_system_services, {"kube-system", "", "metadata.name=kube-dns"}, inventory, faults);
+        find_daemon_sets(client, inventory);
         list_used_apis(client, inventory);
         list_release_apis(client, inventory, faults);
     }

@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "base/counted.hpp"
 #include "base/text.hpp"
 #include "kube/client.hpp"
 #include "sys/file_ops.hpp"
@@ -177,8 +178,8 @@ public:
                         spoken(clock_, deadline, say_, [&, &where = resource, &name = key] {
                             return rollout_problem(client_.get(where, name));
                         }));
-        return fmt::format("{} of {} objects changed, every rollout is complete; {}", changed, documents.size(),
-                           tried(run, subject, deadline, interrupted));
+        return fmt::format("{} of {} changed, every rollout is complete; {}", changed,
+                           base::counted(documents.size(), "object"), tried(run, subject, deadline, interrupted));
     }
 
     void remove_canary(const Deadline& deadline) override {

@@ -142,6 +142,12 @@ TEST_CASE("etcd is asked on loopback where it listens there") {
     CHECK(etcd_url(manifest(", '--listen-client-urls=https://10.0.0.5:2379'")) == "https://10.0.0.5:2379");
     CHECK(etcd_url(manifest(", '--listen-client-urls=https://[fd00::5]:2379,https://[::1]:2379'")) ==
           "https://[::1]:2379");
+    // Its certificate has neither 0.0.0.0 nor ::.
+    CHECK(etcd_url(manifest(", '--listen-client-urls=https://0.0.0.0:2379'")) == "https://127.0.0.1:2379");
+    CHECK(etcd_url(manifest(", '--listen-client-urls=https://10.0.0.5:2379, https://[::]:2379'")) ==
+          "https://[::1]:2379");
+    CHECK(etcd_url(manifest(", '--listen-client-urls=https://10.0.0.5:2379,https://0.0.0.0:2379, "
+                            "https://LOCALHOST:2379'")) == "https://LOCALHOST:2379");
     // As where HTTP is kept apart from gRPC.
     CHECK(etcd_url(manifest(std::string(k_listen) +
                             ", '--listen-client-http-urls=https://10.0.0.5:2382,https://127.0.0.1:2382'")) ==

@@ -437,7 +437,10 @@ TEST_CASE("what members of etcd say trips their checks") {
     trips("etcd-members",
           {{"c", {"etcd: {memberID: '3'", "unread: [{field: etcd, reason: refused}]\nother: {memberID: '3'"}}},
           "not heard: c (refused)");
-    trips("etcd-members", {{"c", {"memberID: '3'", "memberID: null"}}},
+    trips("etcd-members", {{"c", {"memberID: '3'", "memberID: null"}}}, "not heard: c (its answer names no member)");
+    trips("etcd-members",
+          {{"c", {"memberID: '3', leaderID: '1', listenClientURLs: ['https://127.0.0.1:2379', 'https://10.0.0.1:2379']",
+                  "memberID: null, listenClientURLs: []"}}},
           "the manifest of etcd names no address for clients on c", Outcome::skip);
     trips("etcd-quorum", {{"b", {"leaderID: '1'", "leaderID: null"}}},
           "a: its leader is 1, others have another one, b: it has no leader, c: its leader is 1, others have another "

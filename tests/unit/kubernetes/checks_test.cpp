@@ -209,7 +209,7 @@ TEST_CASE("nothing is OK where nothing was observed") {
         if (is_live) {
             for (const auto* plural : {"configmaps", "poddisruptionbudgets", "apiservices", "customresourcedefinitions",
                                        "endpointslices", "validatingwebhookconfigurations",
-                                       "mutatingwebhookconfigurations", "pods", "secrets", "deployments"}) {
+                                       "mutatingwebhookconfigurations", "pods", "secrets", "deployments", "services"}) {
                 inventory.unlisted[plural] = "forbidden";
             }
         }

@@ -92,12 +92,16 @@ TEST_CASE("kubeadm reads the endpoint of the control plane as HOST or HOST:PORT"
                      kubeadm_config("controlPlaneEndpoint: '" + endpoint + "'\\n"));
     };
     for (const auto* fine :
-         {"", "lb.example.com", "lb.example.com:6443", "10.0.0.1:6443", "fd00::1", "[fd00::1]:6443"}) {
+         {"", "lb.example.com", "lb.example.com:6443", "10.0.0.1:6443", "fd00::1", "[fd00::1]:6443",
+          "::ffff:10.0.0.1", "[::ffff:10.0.0.1]:6443", "64:ff9b:0:0:0:0:10.0.0.1", "lb.example.com:"}) {
         CAPTURE(fine);
         CHECK(with(fine).empty());
     }
     for (const auto* wrong : {"https://lb.example.com:6443", "lb.example.com:64443x", "lb:0", "lb:70000",
-                              "LB.example.com", "lb.example.com/", "lb_1:6443", ":6443"}) {
+                              "LB.example.com", "lb.example.com/", "lb_1:6443", ":6443", "lb..example.com",
+                              "lb-.example.com", "lb.example.com.", "[10.0.0.1]", "[fd00::1]", "fe80::1%eth0",
+                              "::ffff:10.0.0.256",
+                              "::10.0.0.1:ffff", ":10.0.0.1", "1:2:3:4:5:6:7:10.0.0.1"}) {
         CAPTURE(wrong);
         CHECK(with(wrong) ==
               std::string("controlPlaneEndpoint of kubeadm-config: expected HOST or HOST:PORT, found '") + wrong + "'");

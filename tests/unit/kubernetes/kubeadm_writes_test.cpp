@@ -4,8 +4,11 @@
 
 #include <string>
 
+#include <fmt/format.h>
+
 #include "kubernetes/check/checks.hpp"
 #include "unit/kubernetes/make_inventory.hpp"
+#include "value/reader.hpp"
 
 using namespace kmm;
 using namespace kmm::kubernetes;
@@ -36,17 +39,17 @@ struct Cluster {
     }
 };
 
-CheckResult check_of(const Cluster& cluster, const char* id, bool has_patches = false) {
+CheckResult check_of(const Cluster& cluster, const char* id, bool has_patches = false, const char* target = "v1.35.4") {
     const auto inventory = inventory_of(cluster.text());
     const auto seen = observe(inventory);
-    CheckInput input{inventory, seen, builtin_catalogue(), Version::parse("v1.35.4")};
+    CheckInput input{inventory, seen, builtin_catalogue(), Version::parse(target)};
     input.intent.has_patches = has_patches;
     const std::string_view only[] = {id};
     return run_checks(input, {}, only).front();
 }
 
-std::string fault(const Cluster& cluster, bool has_patches = false) {
-    const auto result = check_of(cluster, "manifest-drift", has_patches);
+std::string fault(const Cluster& cluster, bool has_patches = false, const char* target = "v1.35.4") {
+    const auto result = check_of(cluster, "manifest-drift", has_patches, target);
     if (result.outcome == Outcome::fail) { return result.detail; }
     CHECK(result.outcome == Outcome::skip);
     return "";
@@ -112,8 +115,99 @@ TEST_CASE("kubeadm leaves out what only a manifest has, and Secrets are read by"
               .empty());
 }
 
+TEST_CASE("kubeadm leaves out where the data are in etcd, and keys that tokens were signed with") {
+    CHECK(fault({", --etcd-prefix=/k8s", "", ""}) ==
+          "kube-apiserver on a runs with --etcd-prefix=/k8s, kubeadm writes none");
+    const std::string keys = ", --service-account-key-file=/etc/kubernetes/pki/sa.pub, "
+                             "--service-account-key-file=/etc/kubernetes/pki/old.pub";
+    CHECK(fault({keys, "", ""}) ==
+          "kube-apiserver on a runs with --service-account-key-file=/etc/kubernetes/pki/sa.pub,"
+          "/etc/kubernetes/pki/old.pub, kubeadm writes /etc/kubernetes/pki/sa.pub");
+    CHECK(fault({keys, "",
+                 "apiServer: {extraArgs: [{name: service-account-key-file, value: /etc/kubernetes/pki/old.pub}, {name: "
+                 "service-account-key-file, value: /etc/kubernetes/pki/sa.pub}]}\\n"})
+              .empty());
+    const std::string signing = ", --service-account-signing-key-file=/srv/pki/sa.key";
+    CHECK(!fault({signing, "", ""}).empty());
+    CHECK(fault({signing, ", --service-account-private-key-file=/srv/pki/sa.key", "certificatesDir: /srv/pki/\\n"})
+              .empty());
+    CHECK(fault({"", ", --service-account-private-key-file=/srv/sa.key", ""}) ==
+          "kube-controller-manager on a runs with --service-account-private-key-file=/srv/sa.key, kubeadm writes "
+          "/etc/kubernetes/pki/sa.key");
+}
+
+TEST_CASE("kubeadm sorts the issuers of extraArgs, or keeps their order") {
+    const std::string first = ", '--service-account-issuer=https://b', '--service-account-issuer=https://a'";
+    const std::string sorted = ", '--service-account-issuer=https://a', '--service-account-issuer=https://b'";
+    const std::string configured = "apiServer: {extraArgs: [{name: service-account-issuer, value: 'https://b'}, {name: "
+                                   "service-account-issuer, value: 'https://a'}]}\\n";
+    const auto with = [&](const std::string& running, const char* target) {
+        return fault({running, "", configured}, false, target);
+    };
+    for (const auto* keeps : {"v1.34.5", "v1.35.1", "v1.35.4"}) {
+        CAPTURE(keeps);
+        CHECK(with(first, keeps).empty());
+        CHECK(with(sorted, keeps) ==
+              fmt::format("kube-apiserver on a runs with --service-account-issuer=https://a,https://b, kubeadm {} "
+                          "writes https://b,https://a, as kubeadm-config",
+                          keeps));
+    }
+    CHECK(with(sorted, "v1.35.0").empty());
+    CHECK(with(first, "v1.35.0") ==
+          "kube-apiserver on a runs with --service-account-issuer=https://b,https://a, kubeadm v1.35.0 writes "
+          "https://a,https://b, sorted");
+    const auto result = check_of({first, "", configured}, "manifest-drift", false, "v1.35.0");
+    CHECK(result.fix.starts_with("upgrade to a version whose kubeadm keeps the order of extraArgs (v1.32.12, "));
+    // Of an issuer every byte counts.
+    CHECK(fault({", --service-account-issuer=https://a/", "",
+                 "apiServer: {extraArgs: [{name: service-account-issuer, value: 'https://a'}]}\\n"}) ==
+          "kube-apiserver on a runs with --service-account-issuer=https://a/, kubeadm writes https://a");
+}
+
+TEST_CASE("what kubeadm of the running version writes is known of its own comparison") {
+    // It has said that nothing differs; the way to another order of issuers it cannot know.
+    const auto drift = [](const std::string& server, const std::string& configuration, const char* drift_found) {
+        const auto inventory = inventory_of(Cluster{server, "", configuration}.text());
+        const auto seen = observe(inventory);
+        NodeAnswers answers;
+        Diagnostics faults;
+        const auto facts = fmt::format("upgrade: {{manifestDrift: {}}}\n", drift_found);
+        answers["a"].facts = value::read_yaml(facts, "f", faults).front().root;
+        CheckInput input{inventory, seen, builtin_catalogue(), Version::parse("v1.35.4"), &answers};
+        const std::string_view only[] = {"manifest-drift"};
+        return run_checks(input, {}, only).front();
+    };
+    const std::string encrypts = ", --encryption-provider-config=/etc/kubernetes/enc.yaml";
+    CHECK(drift(encrypts, "", "[]").outcome == Outcome::ok);
+    CHECK(drift(encrypts, "", "null").outcome == Outcome::fail);
+    const std::string issuers = "apiServer: {extraArgs: [{name: service-account-issuer, value: 'https://b'}, {name: "
+                                "service-account-issuer, value: 'https://a'}]}\\n";
+    const std::string reordered = ", '--service-account-issuer=https://a', '--service-account-issuer=https://b'";
+    CHECK(drift(reordered, issuers, "[]").outcome == Outcome::fail);
+    CHECK(drift(", '--service-account-issuer=https://c'", issuers, "[]").outcome == Outcome::ok);
+}
+
+TEST_CASE("ranges and URLs that say the same in another form are the same") {
+    CHECK(fault({", '--service-cluster-ip-range=FD00:0::/108'", "",
+                 "networking: {serviceSubnet: 'fd00::/108'}\\n"})
+              .empty());
+    CHECK(fault({", '--service-cluster-ip-range=10.43.0.0/16'", "", "networking: {serviceSubnet: 10.43.1.7/16}\\n"})
+              .empty());
+    CHECK(fault({", '--etcd-servers=HTTPS://ETCD1.example.com:2379'", "",
+                 "etcd: {external: {endpoints: ['https://etcd1.example.com:2379/']}}\\n"})
+              .empty());
+    CHECK(fault({", '--etcd-servers=https://[FD00:0:0::7]:2379'", "",
+                 "etcd: {external: {endpoints: ['https://[fd00::7]:2379']}}\\n"})
+              .empty());
+    const std::string local = "etcd: {local: {dataDir: /d}}\\n";
+    CHECK(fault({", '--etcd-servers=https://LOCALHOST:2379'", "", local, false}).empty());
+    CHECK(fault({", '--etcd-servers=https://[0:0:0:0:0:0:0:1]:2379'", "", local, false}).empty());
+    CHECK(!fault({", '--etcd-servers=https://127.example.com:2379'", "", local, false}).empty());
+}
+
 TEST_CASE("the API server refuses another address of kube-dns") {
-    const auto refused = [](const std::string& address, const std::string& networking, const char* skipped = "") {
+    std::string fix;
+    const auto refused = [&](const std::string& address, const std::string& networking, const char* skipped = "") {
         const auto inventory =
             inventory_of(Cluster{"", "", networking}.text() +
                          "---\n{kind: Service, apiVersion: v1, metadata: {name: kube-dns, namespace: kube-system}, "
@@ -125,12 +219,18 @@ TEST_CASE("the API server refuses another address of kube-dns") {
         input.intent.skipped_phases = skipped;
         const std::string_view only[] = {"coredns-migratable"};
         const auto result = run_checks(input, {}, only).front();
+        fix = result.fix;
         return result.outcome == Outcome::fail ? result.detail : std::string();
     };
     CHECK(refused("10.96.0.10", "").empty());
+    CHECK(refused("10.96.0.53", "").find("kubeadm writes 10.96.0.10") != std::string::npos);
+    CHECK(fix.starts_with("make Service kube-system/kube-dns again at 10.96.0.10: kubectl get -o yaml, delete it"));
     CHECK(refused("10.43.0.10", "") ==
           "Service kube-system/kube-dns has clusterIP 10.43.0.10; kubeadm writes 10.96.0.10, of serviceSubnet "
-          "10.96.0.0/12, which the API server refuses after the first control plane is upgraded");
+          "10.96.0.0/12, which the API server refuses once all control planes are upgraded");
+    CHECK(fix.starts_with("set networking.serviceSubnet of kubeadm-config to what the API servers run with; or "));
+    CHECK(!refused("None", "").empty());
+    CHECK(fix.starts_with("make Service kube-system/kube-dns again at 10.96.0.10"));
     CHECK(refused("10.43.0.10", "", "addon/coredns").empty());
     CHECK(refused("10.43.0.10", "networking: {serviceSubnet: '10.43.0.77/16,fd00::/108'}\\n").empty());
     CHECK(refused("fd00:0::000a", "networking: {serviceSubnet: 'FD00::/108,10.43.0.0/16'}\\n").empty());

@@ -100,7 +100,8 @@ std::string absolute_option(const cli::Args& args, const char* name) {
     const auto text = args.get(name).value_or("");
     if (text.empty() ? args.get(name).has_value() : !text.starts_with('/'))
         throw Error(Exit::usage, "bad-value",
-                    fmt::format("--{}: expected an absolute path on the nodes, found '{}'", name, base::escape(text)));
+                    fmt::format("--{}: expected an absolute path on the nodes, found '{}'", name, base::escape(text)))
+            .hint(fmt::format("as --{} /PATH; leave it out if there is none", name));
     return text;
 }
 
@@ -131,7 +132,8 @@ std::vector<std::string> left_out_option(const cli::Args& args) {
             names.emplace_back(base::trim(piece));
             if (names.back().empty())
                 throw Error(Exit::usage, "bad-value",
-                            fmt::format("--leave-out: expected names of Nodes, found '{}'", base::escape(option)));
+                            fmt::format("--leave-out: expected names of Nodes, found '{}'", base::escape(option)))
+                    .hint("names with commas between, as --leave-out w1,w2");
         }
     std::sort(names.begin(), names.end());
     names.erase(std::unique(names.begin(), names.end()), names.end());

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checks of objects, one by one.
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "kubernetes/check/checks.hpp"
+#include "unit/kubernetes/make_inventory.hpp"
+
+using namespace kmm;
+using namespace kmm::kubernetes;
+using namespace kmm::kubernetes::test;
+
+namespace {
+
+CheckResult check_of(const std::string& text, const char* id, const Intent& intent = {}) {
+    const auto inventory = inventory_of(text);
+    const auto seen = observe(inventory);
+    CheckInput input{inventory, seen, builtin_catalogue(), Version::parse("v1.35.4")};
+    input.intent = intent;
+    const std::string_view only[] = {id};
+    return run_checks(input, {}, only).front();
+}
+
+/// A ConfigMap of kube-system with one document, whose lines end with \\n.
+std::string map_of(const std::string& name, const std::string& key, const std::string& document) {
+    return "---\n{kind: ConfigMap, apiVersion: v1, metadata: {name: " + name + ", namespace: kube-system}, data: {" +
+           key + ": \"" + document + "\"}}\n";
+}
+
+std::string daemon_pod(const std::string& name, const std::string& ns, const std::string& set,
+                       const std::string& more = "") {
+    return "---\n{kind: Pod, apiVersion: v1, metadata: {name: " + name + ", namespace: " + ns +
+           ", ownerReferences: [{apiVersion: " + set + ", controller: true}]}, spec: {nodeName: w" + more + "}}\n";
+}
+
+std::string daemon_set(const std::string& name, const std::string& ns) {
+    return "---\n{kind: DaemonSet, apiVersion: apps/v1, metadata: {name: " + name + ", namespace: " + ns + "}}\n";
+}
+
+}  // namespace
+
+TEST_SUITE("kubernetes") {
+
+TEST_CASE("fields of ConfigMap kubelet-config have the types that kubeadm reads") {
+    const auto with = [](const std::string& fields) {
+        const std::string start = "apiVersion: kubelet.config.k8s.io/v1beta1\\nkind: KubeletConfiguration\\n";
+        return check_of(worker("w", "v1.34.4") + map_of("kubelet-config", "kubelet", start + fields),
+                        "kubelet-config-cm");
+    };
+    for (const auto* fine :
+         {"maxPods: 110\\n", "maxPods: 110.0\\n", "maxPods: null\\n", "evictionHard: {memory.available: 5%}\\n",
+          "kubeReserved: {cpu: '1', memory: null}\\n", "syncFrequency: 1m30.5s\\n", "syncFrequency: 0s\\n",
+          "failSwapOn: no\\n", "clusterDNS: [10.96.0.10]\\n", "featureGates: {A: true}\\n", "unknown: [1]\\n",
+          "podPidsLimit: 4294967296\\n", "registerWithTaints: [{key: a}]\\n", "logging: {flushFrequency: 0}\\n",
+          "authentication: {webhook: {enabled: true, cacheTTL: 0s}, x509: {clientCAFile: /ca}}\\n"}) {
+        CAPTURE(fine);
+        CHECK(with(fine).outcome == Outcome::ok);
+    }
+    const auto refused = [&](const char* fields, const std::string& expected) {
+        CAPTURE(fields);
+        const auto result = with(fields);
+        CHECK(result.outcome == Outcome::fail);
+        CHECK(result.detail == "kubelet of ConfigMap kube-system/kubelet-config: " + expected);
+    };
+    refused("maxPods: '110'\\n", "maxPods: expected an integer of 32 bits, found the string '110'");
+    refused("maxPods: 4294967296\\n", "maxPods: expected an integer of 32 bits, found the integer '4294967296'");
+    refused("maxPods: 1.5\\n", "maxPods: expected an integer of 32 bits, found the number '1.5'");
+    refused("evictionHard: []\\n", "evictionHard: expected a mapping, found a list");
+    refused("kubeReserved: {cpu: 1}\\n", "kubeReserved.cpu: expected a string, found the integer '1'");
+    refused("syncFrequency: 60\\n", "syncFrequency: expected a duration as 1m30s, found the integer '60'");
+    refused("syncFrequency: 1 min\\n", "syncFrequency: expected a duration as 1m30s, found the string '1 min'");
+    refused("clusterDNS: 10.96.0.10\\n", "clusterDNS: expected a list, found the string '10.96.0.10'");
+    refused("featureGates: {A: 'true'}\\n", "featureGates.A: expected true or false, found the string 'true'");
+    refused("authentication: {anonymous: {enabled: 0}}\\nmaxPods: [1]\\n",
+            "maxPods: expected an integer of 32 bits, found a list, authentication.anonymous.enabled: expected true or "
+            "false, found the integer '0'");
+}
+
+TEST_CASE("a ConfigMap of kubeadm that is not read is corrected in its text") {
+    for (const auto* text :
+         {"kind: KubeletConfiguration\\nmaxPods: 1\\nmaxPods: 2\\n", "a: [\\n", "[]\\n", "kind: Other\\n"}) {
+        CAPTURE(text);
+        const auto result = check_of(map_of("kubelet-config", "kubelet", text), "kubelet-config-cm");
+        CHECK(result.outcome == Outcome::fail);
+        CHECK(result.fix == "kubectl edit configmap -n kube-system kubelet-config");
+    }
+}
+
+TEST_CASE("fields of ConfigMaps kubeadm-config and kube-proxy have the types that kubeadm reads") {
+    const auto cluster = [](const std::string& fields) {
+        return check_of(map_of("kubeadm-config", "ClusterConfiguration",
+                               "apiVersion: kubeadm.k8s.io/v1beta4\\nkind: ClusterConfiguration\\n" + fields),
+                        "kubeadm-config-parses");
+    };
+    CHECK(cluster("kubernetesVersion: 1.35\\n").detail ==
+          "kubeadm-config: kubernetesVersion: expected a string, found the number '1.35'");
+    CHECK(cluster("apiServer: {certSANs: lb.example.com}\\n").detail ==
+          "kubeadm-config: apiServer.certSANs: expected a list, found the string 'lb.example.com'");
+    CHECK(cluster("etcd: {local: {imageTag: 3.6}}\\n").outcome == Outcome::fail);
+    CHECK(cluster("networking: {serviceSubnet: [10.96.0.0/12]}\\n").outcome == Outcome::fail);
+    CHECK(cluster("apiServer: {}\\nscheduler: {}\\ndns: null\\nfeatureGates: {}\\n").outcome == Outcome::skip);
+    const auto proxy = [](const std::string& fields) {
+        return check_of(map_of("kubeadm-config", "ClusterConfiguration",
+                               "apiVersion: kubeadm.k8s.io/v1beta4\\nkind: ClusterConfiguration\\n") +
+                            map_of("kube-proxy", "config.conf",
+                                   "apiVersion: kubeproxy.config.k8s.io/v1alpha1\\nkind: KubeProxyConfiguration\\n" +
+                                       fields),
+                        "kubeadm-config-parses");
+    };
+    CHECK(proxy("conntrack: {maxPerCore: null, tcpCloseWaitTimeout: 1h0m0s}\\nnodePortAddresses: null\\n").outcome ==
+          Outcome::skip);
+    CHECK(proxy("conntrack: {maxPerCore: '32768'}\\n").detail ==
+          "ConfigMap kube-system/kube-proxy: config.conf: conntrack.maxPerCore: expected an integer of 32 bits, found "
+          "the string '32768'");
+}
+
+TEST_CASE("a drain refuses Pods whose DaemonSet is gone") {
+    const auto node = worker("w", "v1.34.4");
+    const auto other = "---\n{kind: Pod, apiVersion: v1, metadata: {name: x, namespace: other}}\n";
+    const auto gone = daemon_pod("agent-1", "mon", "apps/v1, kind: DaemonSet, name: agent");
+    const auto unmanaged = [&](const std::string& text, const Intent& intent = {}) {
+        return check_of(node + other + text, "drain-unmanaged", intent);
+    };
+    CHECK(unmanaged(gone + daemon_set("agent", "mon")).outcome == Outcome::ok);
+    const auto refused = unmanaged(gone + daemon_set("other", "mon"));
+    CHECK(refused.outcome == Outcome::fail);
+    CHECK(refused.detail == "mon/agent-1 on w (DaemonSet agent does not exist)");
+    Intent forced;
+    forced.evicts_unmanaged = true;
+    CHECK(unmanaged(gone + daemon_set("other", "mon"), forced).outcome == Outcome::warn);
+    // Nothing is known of that namespace.
+    CHECK(unmanaged(gone).outcome == Outcome::ok);
+    CHECK(unmanaged(gone + daemon_set("agent", "kube-system")).outcome == Outcome::ok);
+    auto inventory = inventory_of(node + other + gone);
+    inventory.is_live = true;
+    inventory.unlisted["daemonsets"] = "this user may not get daemonsets.apps";
+    const auto seen = observe(inventory);
+    const std::string_view only[] = {"drain-unmanaged"};
+    CHECK(run_checks({inventory, seen, builtin_catalogue(), Version::parse("v1.35.4")}, {}, only).front().outcome ==
+          Outcome::skip);
+    // A DaemonSet of OpenKruise is none of apps.
+    CHECK(unmanaged(daemon_pod("agent-1", "mon", "apps.kruise.io/v1alpha1, kind: DaemonSet, name: agent") +
+                    daemon_set("other", "mon"))
+              .outcome == Outcome::ok);
+    // What has ended goes.
+    const std::string agent = "apps/v1, kind: DaemonSet, name: agent";
+    CHECK(unmanaged(daemon_pod("agent-1", "mon", agent, "}, status: {phase: Failed") + daemon_set("other", "mon"))
+              .outcome == Outcome::ok);
+    const auto with_data = daemon_pod("agent-1", "mon", agent, ", volumes: [{emptyDir: {}}]");
+    CHECK(check_of(node + other + with_data + daemon_set("other", "mon"), "drain-local-data").outcome == Outcome::fail);
+    CHECK(check_of(node + other + with_data + daemon_set("agent", "mon"), "drain-local-data").outcome == Outcome::ok);
+}
+
+TEST_CASE("a version of etcd that kubeadm-config may fix is not called fine without it") {
+    const auto etcd = control_plane("a", "v1.34.4") +
+                      "---\n{kind: Pod, apiVersion: v1, metadata: {name: etcd-a, namespace: kube-system}, spec: "
+                      "{nodeName: a, containers: [{name: etcd, image: 'r/etcd:3.6.5-0'}]}}\n";
+    const auto unread = check_of(etcd, "etcd-36-floor");
+    CHECK(unread.outcome == Outcome::skip);
+    CHECK(unread.detail == "members of etcd at 3.5.26 or later: 1, but kubeadm-config was not read: the documents "
+                           "contain no ConfigMap");
+    CHECK(check_of(etcd + map_of("kubeadm-config", "ClusterConfiguration",
+                                 "apiVersion: kubeadm.k8s.io/v1beta4\\nkind: ClusterConfiguration\\n"),
+                   "etcd-36-floor")
+              .outcome == Outcome::ok);
+}
+
+TEST_CASE("that kubeadm can write Service kube-dns is not said of Services that were not read") {
+    const auto dns =
+        control_plane("a", "v1.34.4") +
+        map_of("kubeadm-config", "ClusterConfiguration",
+               "apiVersion: kubeadm.k8s.io/v1beta4\\nkind: ClusterConfiguration\\n") +
+        map_of("coredns", "Corefile", ".:53 {\\n    errors\\n}\\n") +
+        "---\n{kind: Deployment, apiVersion: apps/v1, metadata: {name: coredns, namespace: kube-system, labels: "
+        "{k8s-app: kube-dns}}, spec: {template: {spec: {containers: [{name: coredns, image: "
+        "'r/coredns:v1.12.1'}]}}}}\n";
+    const auto unread = check_of(dns, "coredns-migratable");
+    CHECK(unread.outcome == Outcome::skip);
+    CHECK(unread.detail == "the documents contain no Service");
+    const std::string service = "---\n{kind: Service, apiVersion: v1, metadata: {name: kube-dns, namespace: "
+                                "kube-system}, spec: {clusterIP: 10.96.0.10}}\n";
+    const std::string other = "---\n{kind: Service, apiVersion: v1, metadata: {name: web, namespace: prod}}\n";
+    CHECK(check_of(dns + other, "coredns-migratable").detail ==
+          "the documents contain no Service kube-system/kube-dns");
+    CHECK(check_of(dns + service, "coredns-migratable").outcome == Outcome::ok);
+}
+
+}
