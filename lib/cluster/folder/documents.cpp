@@ -166,7 +166,7 @@ public:
             const int saved = errno;
             report_unreadable(diagnostics_, name, saved);
         } else if (S_ISDIR(info.st_mode)) {
-            read_directory(name);
+            read_directory(name.substr(0, std::max<std::size_t>(name.find_last_not_of('/') + 1, 1)));
         } else {
             read_text(name, S_ISREG(info.st_mode) || S_ISFIFO(info.st_mode) ? Empty::fault : Empty::fine);
         }
@@ -179,6 +179,7 @@ public:
     std::vector<std::string> files() && { return std::move(files_); }
 
 private:
+    /// `name` has no slash at its end, but for the root.
     void read_directory(const std::string& name) {
         const std::size_t faults = diagnostics_.size();
         const auto found = object_files(name, diagnostics_, PackedFiles::take);
@@ -394,7 +395,7 @@ private:
             auto documents = value::read_any(*text, file, faults);
             if (faults.empty()) {
                 files_.push_back(file);
-                for (auto& document : documents) { take_replaced(document, *text); }
+                for (auto& document : documents) { take_replaced(document); }
                 return true;
             }
         }
@@ -402,10 +403,15 @@ private:
         return false;
     }
 
-    void take_replaced(value::Document& document, std::string_view text) {
-        const auto unknown = replace_variables(document.root, text, change_->variables);
-        for (auto& one : unset_variables(document, unknown, *change_)) { diagnostics_.push_back(std::move(one)); }
-        if (unknown.empty() || !change_->variables.has_others) { target_.take(document, diagnostics_); }
+    void take_replaced(value::Document& document) {
+        const auto replaced = replace_variables(document.root, change_->variables);
+        const auto found = report_variables(document, replaced, *change_);
+        diagnostics_.insert(diagnostics_.end(), found.begin(), found.end());
+        const bool is_left_out = !replaced.fault.empty() || change_->variables.has_others;
+        if (!found.empty() && is_left_out) { return; }
+        const auto before = diagnostics_.size();
+        target_.take(document, diagnostics_);
+        explain_types(std::span(diagnostics_).subspan(before), document, replaced);
     }
 
     /// Reads a text without faults object by object; otherwise nothing has happened and the first doubt is returned.

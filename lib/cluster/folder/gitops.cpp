@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <filesystem>
 #include <optional>
+#include <span>
 #include <system_error>
 #include <utility>
 
@@ -15,6 +16,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "cluster/folder/foreign_text.hpp"
 #include "cluster/folder/text_source.hpp"
 #include "value/reader.hpp"
 
@@ -85,30 +87,62 @@ Diagnostic not_followed(const GitOpsChange& change) {
     return note;
 }
 
-Diagnostics unset_variables(const value::Document& document, const std::map<std::string, value::Mark>& unknown,
-                            const GitOpsChange& change) {
+Diagnostics report_variables(const value::Document& document, const ReplacedVariables& replaced,
+                             const GitOpsChange& change) {
     Diagnostics result;
-    const bool is_of_kmm = document.root.get_string({"apiVersion"}).find("kmm.sigs.x-k8s.io") != std::string::npos;
-    if (!is_of_kmm && document.root.find_path({"data", "dockerfile"}) == nullptr) { return result; }
+    const auto& root = document.root;
+    const bool is_of_kmm = root.get_string({"apiVersion"}).find("kmm.sigs.x-k8s.io") != std::string::npos;
+    const bool is_needed = is_of_kmm || root.find_path({"data", "dockerfile"}) != nullptr;
+    if (!is_needed && is_foreign_object(document)) { return result; }
     const auto subject = base::escape(change.subject);
-    for (const auto& [raw, mark] : unknown) {
-        const auto name = base::escape(raw);
+    const auto add = [&](Severity severity, const char* code, value::Mark mark, std::string message, std::string hint) {
         Diagnostic one;
-        one.hint = fmt::format("write $${{{}}} for a variable that KMM or a build replaces", name);
-        if (change.variables.has_others) {
-            one.severity = Severity::note;
-            one.code = "kustomize-not-built";
-            one.message = fmt::format("the object was not read: {} says no value of ${{{}}}", subject, name);
-            one.hint += fmt::format("; {} | kmm-plan validate -f -", change.command);
-        } else {
-            one.severity = Severity::warning;
-            one.code = "unknown-template-variable";
-            one.message = fmt::format("{} has no variable {} and puts nothing in its place", subject, name);
-        }
+        one.severity = severity;
+        one.code = code;
+        one.message = std::move(message);
+        one.hint = std::move(hint);
         one.position = document.position(mark);
         result.push_back(std::move(one));
+    };
+    if (!replaced.fault.empty()) {
+        const bool is_error = is_needed && replaced.is_refused;
+        add(is_error ? Severity::error : Severity::note, is_error ? "unknown-template-variable" : "kustomize-not-built",
+            replaced.fault_mark,
+            fmt::format("the object was not read: {} {}: {}", subject,
+                        replaced.is_refused ? "cannot replace its variables" : "replaces its variables", replaced.fault),
+            replaced.is_refused ? "write $${ for a text that Flux leaves alone, or give the object the annotation "
+                                  "kustomize.toolkit.fluxcd.io/substitute: disabled"
+                                : change.command + " | kmm-plan validate -f -");
+    }
+    for (const auto& [raw, unknown] : replaced.unknown) {
+        const auto name = base::escape(raw);
+        auto hint = fmt::format("write $${{{}}} for a variable that KMM or a build replaces", name);
+        if (change.variables.has_others) {
+            if (!is_needed && unknown.is_in_data) { continue; }
+            add(Severity::note, "kustomize-not-built", unknown.mark,
+                fmt::format("the object was not read: {} says no value of ${{{}}}", subject, name),
+                fmt::format("{}; {} | kmm-plan validate -f -", hint, change.command));
+        } else if (is_needed) {
+            add(Severity::warning, "unknown-template-variable", unknown.mark,
+                fmt::format("{} has no variable {} and puts nothing in its place", subject, name), std::move(hint));
+        }
     }
     return result;
+}
+
+void explain_types(std::span<Diagnostic> faults, const value::Document& document, const ReplacedVariables& replaced) {
+    for (auto& fault : faults) {
+        const bool is_meant =
+            fault.code == "wrong-type" &&
+            std::any_of(replaced.no_texts.begin(), replaced.no_texts.end(), [&](value::Mark mark) {
+                const auto position = document.position(mark);
+                return fault.position && fault.position->line == position.line &&
+                       fault.position->column == position.column;
+            });
+        if (!is_meant) { continue; }
+        fault.hint = "Flux writes the text without the quotes of the file before it replaces variables: give it a variable "
+                     "quote: '\"' and write ${quote} before and behind the text";
+    }
 }
 
 GitOpsPaths GitOpsPaths::among(const std::string& top, const std::vector<std::string>& files) {
@@ -141,6 +175,13 @@ GitOpsPaths GitOpsPaths::among(const std::string& top, const std::vector<std::st
         std::erase_if(result.all_, [](const Applied& each) { return !each.is_bundle; });
     }
     if (!result.all_.empty()) { result.resolve(files); }
+    std::vector<FluxSources::Reference> wanted;
+    for (const auto& each : result.all_) {
+        const auto& references = each.change.variables.references;
+        wanted.insert(wanted.end(), references.begin(), references.end());
+    }
+    const auto sources = FluxSources::among(files, wanted);
+    for (auto& each : result.all_) { each.change.variables.look_up(sources, each.change.file); }
     return result;
 }
 

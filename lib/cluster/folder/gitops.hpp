@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,12 +34,15 @@ struct GitOpsChange {
 /// That the patches and the like of a change were not followed: a note "kustomize-not-built".
 [[nodiscard]] Diagnostic not_followed(const GitOpsChange& change);
 
-/// What is wrong with variables of an object of KMM or a ConfigMap with a Dockerfile for which replace_variables has
-/// found nothing: a warning "unknown-template-variable", or, if the cluster may have them, a note
-/// "kustomize-not-built" that the object was not read.
-[[nodiscard]] Diagnostics unset_variables(const value::Document& document,
-                                          const std::map<std::string, value::Mark>& unknown,
-                                          const GitOpsChange& change);
+/// What is to be said of an object whose variables could not all be replaced: an error "unknown-template-variable" if
+/// Flux refuses an object of KMM or a ConfigMap with a Dockerfile, a warning of that code for a variable in such an
+/// object that Flux replaces by nothing, and a note "kustomize-not-built" for an object that was not read: the cluster
+/// may have the value, or a function is not followed.
+[[nodiscard]] Diagnostics report_variables(const value::Document& document, const ReplacedVariables& replaced,
+                                           const GitOpsChange& change);
+
+/// Gives faults of type of an object that stand at a replaced text the hint that its quotes do not count for Flux.
+void explain_types(std::span<Diagnostic> faults, const value::Document& document, const ReplacedVariables& replaced);
 
 /// The paths that Applications and ApplicationSets of Argo CD, Kustomizations of Flux and a fleet.yaml apply, with the
 /// namespace of objects that say none (destination.namespace, defaultNamespace) or of all (targetNamespace, namespace
