@@ -19,6 +19,7 @@
 #include "api/object_decoder.hpp"
 #include "base/counted.hpp"
 #include "base/join_some.hpp"
+#include "base/shell_word.hpp"
 #include "base/text.hpp"
 #include "cluster/folder/compare_reference.hpp"
 #include "cluster/folder/directory_store.hpp"
@@ -56,7 +57,7 @@ void report_unreadable(Diagnostics& diagnostics, const std::string& file, const 
     // kubectl takes both.
     if (file.starts_with("https://") || file.starts_with("http://")) {
         diagnostics.back().hint =
-            fmt::format("no address is fetched: curl -sSfL {} | kmm-plan validate -f -", base::escape(file));
+            fmt::format("no address is fetched: curl -sSfL {} | kmm-plan validate -f -", base::command_word(file));
     } else if (file.find(',') != std::string::npos) {
         diagnostics.back().hint = "give -f once for each file";
     } else {
@@ -223,7 +224,7 @@ private:
         if (!compared.empty()) {
             report(diagnostics_, Severity::note, "unknown-kind", Exit::data, compared.front(),
                    fmt::format("{} of a reference for kubectl cluster-compare {} not read",
-                               compared.size() == 1 ? "1 file" : fmt::format("{} files", compared.size()),
+                               base::counted(compared.size(), "file"),
                                compared.size() == 1 ? "was" : "were"));
         }
         note_kustomizations();
@@ -312,16 +313,16 @@ private:
         if (changing_.empty()) { return; }
         const std::string& first = *changing_.begin();
         report(diagnostics_, Severity::note, "kustomize-not-built", Exit::data, first,
-               fmt::format("{} objects of KMM, which were read without those changes",
-                           changing_.size() == 1 ? "1 kustomization changes"
-                                                 : fmt::format("{} kustomizations change", changing_.size())));
+               fmt::format("{} {} objects of KMM, which were read without those changes",
+                           base::counted(changing_.size(), "kustomization"),
+                           changing_.size() == 1 ? "changes" : "change"));
         diagnostics_.back().hint =
-            fmt::format("kubectl kustomize {} | kmm-plan validate -f -", directory_part(first));
+            fmt::format("kubectl kustomize {} | kmm-plan validate -f -", base::command_word(directory_part(first)));
     }
 
     /// Whether a file that was found, not named, is none of manifests: a part of a chart, or a text without an object.
     bool leaves_out(const std::string& file, std::string_view front) {
-        auto chart = chart_of(charts_, file, front);
+        const auto chart = chart_of(charts_, file, front);
         if (!chart && may_hold_objects(front)) { return false; }
         if (!chart) {
             Diagnostics faults;
@@ -342,7 +343,8 @@ private:
         if (!chart.empty()) {
             report(diagnostics_, Severity::note, "unknown-kind", Exit::data, files.front(),
                    fmt::format("{} of a Helm chart {} not read", count, files.size() == 1 ? "was" : "were"));
-            diagnostics_.back().hint = fmt::format("helm template {} | kmm-plan validate -f -", chart);
+            diagnostics_.back().hint =
+                fmt::format("helm template {} | kmm-plan validate -f -", base::command_word(chart));
             return;
         }
         report(diagnostics_, Severity::note, "unknown-kind", Exit::data, files.front(),
@@ -407,8 +409,7 @@ private:
         const auto replaced = replace_variables(document.root, change_->variables);
         const auto found = report_variables(document, replaced, *change_);
         diagnostics_.insert(diagnostics_.end(), found.begin(), found.end());
-        const bool is_left_out = !replaced.fault.empty() || change_->variables.has_others;
-        if (!found.empty() && is_left_out) { return; }
+        if (!found.empty() && (!replaced.fault.empty() || change_->variables.has_others)) { return; }
         const auto before = diagnostics_.size();
         target_.take(document, diagnostics_);
         explain_types(std::span(diagnostics_).subspan(before), document, replaced);

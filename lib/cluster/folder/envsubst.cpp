@@ -123,9 +123,7 @@ std::string with_replacement(const std::string& value, std::string_view function
 
 class Substituting {
 public:
-    Substituting(std::string_view text,
-                 const std::function<std::optional<std::string_view>(std::string_view name)>& value_of)
-        : text_(text), value_of_(value_of) {}
+    Substituting(std::string_view text, const VariableLookup& value_of) : text_(text), value_of_(value_of) {}
 
     Substitution run() && {
         Substitution result;
@@ -293,7 +291,7 @@ private:
     }
 
     std::string_view text_;
-    const std::function<std::optional<std::string_view>(std::string_view name)>& value_of_;
+    const VariableLookup& value_of_;
     std::size_t at_ = 0;
     std::size_t begin_ = 0;  ///< of the outermost expression
     std::size_t depth_ = 0;
@@ -302,9 +300,7 @@ private:
 
 }  // namespace
 
-Substitution
-substitute(std::string_view text,
-           const std::function<std::optional<std::string_view>(std::string_view name)>& value_of) {
+Substitution substitute(std::string_view text, const VariableLookup& value_of) {
     return Substituting(text, value_of).run();
 }
 

@@ -10,6 +10,9 @@
 
 namespace kmm::cluster {
 
+/// The value of a variable, nullopt if it has none.
+using VariableLookup = std::function<std::optional<std::string_view>(std::string_view name)>;
+
 /// What was made of a text.
 struct Substitution {
     std::string text;
@@ -21,7 +24,6 @@ struct Substitution {
 /// Replaces ${NAME} by what `value_of` has, and $$ by $, with the functions of envsubst: default (:- := = :+ :?),
 /// length (#), case (, ,, ^ ^^), part (:2:3), removal of a pattern (# ## % %%) and replacement (/ // /# /%).
 /// Functions of texts outside ASCII, character classes in patterns and results of more than 16 MiB are not followed.
-[[nodiscard]] Substitution
-substitute(std::string_view text, const std::function<std::optional<std::string_view>(std::string_view name)>& value_of);
+[[nodiscard]] Substitution substitute(std::string_view text, const VariableLookup& value_of);
 
 }  // namespace kmm::cluster

@@ -138,8 +138,8 @@ private:
             return found == variables_.values.end() ? std::nullopt : std::optional<std::string_view>(found->second);
         });
         for (const auto& name : made.unknown) {
-            auto& place = result_.unknown.try_emplace(name, ReplacedVariables::Unknown{mark, is_in_data_}).first->second;
-            place.is_in_data = place.is_in_data && is_in_data_;
+            const auto at = result_.unknown.try_emplace(name, ReplacedVariables::Unknown{mark, is_in_data_}).first;
+            at->second.is_in_data = at->second.is_in_data && is_in_data_;
         }
         is_incomplete_ = !made.unknown.empty();
         size_ += made.text.size();
@@ -203,7 +203,9 @@ FluxSources FluxSources::among(const std::vector<std::string>& files, const std:
             const auto text = source.whole();
             Diagnostics faults;
             if (!text) { continue; }
-            for (const auto& document : value::read_any(*text, file, faults)) { result.add(document.root, file, wanted); }
+            for (const auto& document : value::read_any(*text, file, faults)) {
+                result.add(document.root, file, wanted);
+            }
         } catch (const Error&) {
             // Files that are read as documents tell why they cannot be read.
         }

@@ -15,6 +15,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "base/shell_word.hpp"
 #include "base/text.hpp"
 #include "cluster/folder/foreign_text.hpp"
 #include "cluster/folder/text_source.hpp"
@@ -109,7 +110,8 @@ Diagnostics report_variables(const value::Document& document, const ReplacedVari
         add(is_error ? Severity::error : Severity::note, is_error ? "unknown-template-variable" : "kustomize-not-built",
             replaced.fault_mark,
             fmt::format("the object was not read: {} {}: {}", subject,
-                        replaced.is_refused ? "cannot replace its variables" : "replaces its variables", replaced.fault),
+                        replaced.is_refused ? "cannot replace its variables" : "replaces its variables",
+                        replaced.fault),
             replaced.is_refused ? "write $${ for a text that Flux leaves alone, or give the object the annotation "
                                   "kustomize.toolkit.fluxcd.io/substitute: disabled"
                                 : change.command + " | kmm-plan validate -f -");
@@ -140,8 +142,8 @@ void explain_types(std::span<Diagnostic> faults, const value::Document& document
                        fault.position->column == position.column;
             });
         if (!is_meant) { continue; }
-        fault.hint = "Flux writes the text without the quotes of the file before it replaces variables: give it a variable "
-                     "quote: '\"' and write ${quote} before and behind the text";
+        fault.hint = "Flux writes the text without the quotes of the file before it replaces variables: give it a "
+                     "variable quote: '\"' and write ${quote} before and behind the text";
     }
 }
 
@@ -200,7 +202,8 @@ void GitOpsPaths::add(const value::Node& root, const std::string& file) {
         const auto* spec = root.find("spec");
         return add_path(path, {root.get_string({"spec", "targetNamespace"}), true, file}, true,
                         {file, fmt::format("Kustomization {} of Flux", own),
-                         fmt::format("flux build kustomization {} --path {} --kustomization-file {}", own, path, file),
+                         fmt::format("flux build kustomization {} --path {} --kustomization-file {}",
+                                     base::command_word(own), base::command_word(path), base::command_word(file)),
                          spec != nullptr && has_patches(*spec), FluxVariables::of(root)});
     }
     const bool is_set = kind == "ApplicationSet";
@@ -217,7 +220,8 @@ void GitOpsPaths::add(const value::Node& root, const std::string& file) {
         const auto own = root.get_string({"metadata", "name"});
         add_path(path, given, flag != nullptr && flag->as_bool().value_or(false),
                  {file, fmt::format("{} {} of Argo CD", kind, own),
-                  is_set ? "argocd app manifests APPLICATION" : fmt::format("argocd app manifests {}", own),
+                  is_set ? "argocd app manifests APPLICATION"
+                         : fmt::format("argocd app manifests {}", base::command_word(own)),
                   settings != nullptr && has_patches(*settings), {}});
     };
     if (const auto* source = spec->find("source"); source != nullptr && source->is_mapping()) { add_source(*source); }

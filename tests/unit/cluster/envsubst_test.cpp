@@ -61,7 +61,8 @@ TEST_SUITE("functions of Flux's variables") {
         }
     }
     TEST_CASE("variables without a value are named, those of a default that does not count are not") {
-        CHECK(substitute_all("${none} ${other^^} ${#third}").unknown == std::set<std::string>{"none", "other", "third"});
+        const auto made = substitute_all("${none} ${other^^} ${#third}");
+        CHECK(made.unknown == std::set<std::string>{"none", "other", "third"});
         CHECK(substitute_all("${v:-${none}}").unknown.empty());
         CHECK(substitute_all("${none:-${other}}").unknown == std::set<std::string>{"other"});
     }

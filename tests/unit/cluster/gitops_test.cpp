@@ -232,7 +232,8 @@ TEST_SUITE("cluster::unit") {
         Repository repository;
         const std::string flux = "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\n"
                                  "metadata: {name: a}\nspec:\n  path: apps\n  targetNamespace: drivers\n"
-                                 "  postBuild: {substitute: {quote: '\"', five: '5', word: 'yes', list: '[a, b]', colon: 'a: b'}}\n";
+                                 "  postBuild: {substitute: {quote: '\"', five: '5', word: 'yes', "
+                                 "list: '[a, b]', colon: 'a: b'}}\n";
         repository.put("clusters/a.yaml", flux);
         const auto put = [&](const std::string& version, const std::string& name) {
             repository.put("apps/m.yaml", "apiVersion: kmm.sigs.x-k8s.io/v1beta1\nkind: Module\nmetadata:\n  name: a\n"
@@ -273,20 +274,22 @@ TEST_SUITE("cluster::unit") {
     TEST_CASE("variables of ConfigMaps and Secrets in the repository") {
         Repository repository;
         repository.put("clusters/a.yaml",
-                       "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: a, namespace: "
-                       "flux-system}\nspec:\n  path: apps\n  targetNamespace: drivers\n  postBuild:\n    substitute: "
-                       "{inline: one}\n    substituteFrom: [{kind: ConfigMap, name: c}, {kind: Secret, name: s}]\n");
+                       "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\n"
+                       "metadata: {name: a, namespace: flux-system}\nspec:\n  path: apps\n"
+                       "  targetNamespace: drivers\n  postBuild:\n    substitute: {inline: one}\n"
+                       "    substituteFrom: [{kind: ConfigMap, name: c}, {kind: Secret, name: s}]\n");
         const auto put_map = [&](const std::string& file, const std::string& ns, const std::string& data) {
-            repository.put(file, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c, namespace: " + ns + "}\ndata: " +
-                                     data + "\n");
+            repository.put(file, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c, namespace: " + ns +
+                                     "}\ndata: " + data + "\n");
         };
         const auto put_secret = [&](const std::string& rest) {
             repository.put("clusters/s.yaml",
                            "apiVersion: v1\nkind: Secret\nmetadata: {name: s, namespace: flux-system}\n" + rest + "\n");
         };
         const auto name_of = [&](const std::string& name) -> std::string {
-            repository.put("apps/m.yaml", "apiVersion: kmm.sigs.x-k8s.io/v1beta1\nkind: Module\nmetadata:\n  name: \"" +
-                                              name + "\"\nspec: {selector: {}}\n");
+            repository.put("apps/m.yaml",
+                           "apiVersion: kmm.sigs.x-k8s.io/v1beta1\nkind: Module\nmetadata:\n  name: \"" + name +
+                               "\"\nspec: {selector: {}}\n");
             static_cast<void>(repository.namespace_read("?"));
             return repository.objects.modules.empty() ? "?" : repository.objects.modules.front().meta.name;
         };
