@@ -17,6 +17,7 @@
 #include "base/error.hpp"
 #include "base/shell_word.hpp"
 #include "base/text.hpp"
+#include "cluster/folder/application_set.hpp"
 #include "cluster/folder/foreign_text.hpp"
 #include "cluster/folder/text_source.hpp"
 #include "value/reader.hpp"
@@ -218,11 +219,15 @@ void GitOpsPaths::add(const value::Node& root, const std::string& file) {
         if (!path.empty() && !url.empty()) { argo_repositories_.insert(repository_name(url)); }
         const auto* settings = source.find("kustomize");
         const auto own = root.get_string({"metadata", "name"});
-        add_path(path, given, flag != nullptr && flag->as_bool().value_or(false),
-                 {file, fmt::format("{} {} of Argo CD", kind, own),
-                  is_set ? "argocd app manifests APPLICATION"
-                         : fmt::format("argocd app manifests {}", base::command_word(own)),
-                  settings != nullptr && has_patches(*settings), {}});
+        const bool with_below = flag != nullptr && flag->as_bool().value_or(false);
+        const GitOpsChange change{file, fmt::format("{} {} of Argo CD", kind, own),
+                                  is_set ? "argocd app manifests APPLICATION"
+                                         : fmt::format("argocd app manifests {}", base::command_word(own)),
+                                  settings != nullptr && has_patches(*settings), {}};
+        if (!is_set) { return add_path(path, given, with_below, change); }
+        for (auto& each : generated_paths(root, path, given.name)) {
+            add_path(each.path, {each.ns, false, file}, with_below, change, std::move(each.excluded));
+        }
     };
     if (const auto* source = spec->find("source"); source != nullptr && source->is_mapping()) { add_source(*source); }
     if (const auto* sources = spec->find("sources"); sources != nullptr && sources->is_sequence()) {
@@ -237,11 +242,12 @@ void GitOpsPaths::add_bundle(const value::Node& root, const std::string& file) {
     all_.push_back({below_top(file.substr(0, file.size() - k_fleet_file.size())), given, true, true, {}});
 }
 
-void GitOpsPaths::add_path(const std::string& path, GitOpsNamespace given, bool with_below, GitOpsChange change) {
+void GitOpsPaths::add_path(const std::string& path, GitOpsNamespace given, bool with_below, GitOpsChange change,
+                           std::vector<std::string> excluded) {
     if (path.empty() || has_variable(path)) { return; }
     if (has_variable(given.name)) { given = {}; }
     if (given.name.empty() && !change.has_patches && !change.variables.are_used()) { return; }
-    all_.push_back({plain_path(path), std::move(given), with_below, false, std::move(change)});
+    all_.push_back({plain_path(path), std::move(given), with_below, false, std::move(change), std::move(excluded)});
 }
 
 std::string GitOpsPaths::below_top(const std::string& directory) const {
@@ -261,6 +267,7 @@ void GitOpsPaths::resolve(const std::vector<std::string>& files) {
     std::error_code ignored;  // "." has the name of the working directory
     const auto absolute = std::filesystem::absolute(top_.empty() ? "." : named_, ignored);
     const auto whole = ignored ? top_ : plain_path(absolute.native());
+    expand_patterns(directories, whole);
     std::erase_if(all_, [&](Applied& each) {
         if (each.is_bundle || directories.contains(each.path)) { return false; }
         // The longest part: what lies in deploy/deploy/ is not in deploy/.
@@ -274,6 +281,37 @@ void GitOpsPaths::resolve(const std::vector<std::string>& files) {
         }
         return true;
     });
+}
+
+void GitOpsPaths::expand_patterns(const std::set<std::string>& directories, const std::string& whole) {
+    std::vector<Applied> found;
+    const auto expand = [&](const Applied& each, const std::string& above) {
+        for (const auto& directory : directories) {
+            const auto place = above.empty() ? directory : above + "/" + directory;
+            const bool is_meant = matches_path(each.path, place) &&
+                                  std::none_of(each.excluded.begin(), each.excluded.end(),
+                                               [&](const auto& pattern) { return matches_path(pattern, place); });
+            if (!is_meant) { continue; }
+            auto& made = found.emplace_back(each);
+            made.path = directory;
+            const auto at = made.given.name.find(k_matched_name);
+            if (at != std::string::npos) { made.given.name.replace(at, 1, place.substr(place.rfind('/') + 1)); }
+        }
+    };
+    const auto patterns = std::stable_partition(all_.begin(), all_.end(), [](const Applied& each) {
+        return each.is_bundle || !is_path_pattern(each.path);
+    });
+    for (auto each = patterns; each != all_.end(); ++each) {
+        const auto before = found.size();
+        expand(*each, "");
+        // The directory that is read may be one of the repository.
+        for (auto slash = whole.rfind('/'); found.size() == before && slash != std::string::npos && slash > 0;
+             slash = whole.rfind('/', slash - 1)) {
+            expand(*each, whole.substr(slash + 1));
+        }
+    }
+    all_.erase(patterns, all_.end());
+    all_.insert(all_.end(), found.begin(), found.end());
 }
 
 std::vector<const GitOpsPaths::Applied*>

@@ -69,11 +69,15 @@ private:
         bool with_below = false;  ///< directories below it, too
         bool is_bundle = false;   ///< `path` is below `top` already: it has a fleet.yaml
         GitOpsChange change = {};
+        std::vector<std::string> excluded = {};  ///< patterns, if `path` is one
     };
 
     void add(const value::Node& root, const std::string& file);
     void add_bundle(const value::Node& root, const std::string& file);
-    void add_path(const std::string& path, GitOpsNamespace given, bool with_below, GitOpsChange change);
+    void add_path(const std::string& path, GitOpsNamespace given, bool with_below, GitOpsChange change,
+                  std::vector<std::string> excluded = {});
+    /// Puts what patterns mean in their place. `whole` is the absolute path of `top`.
+    void expand_patterns(const std::set<std::string>& directories, const std::string& whole);
     /// Those with the longest path that leads to one of `directories`.
     [[nodiscard]] std::vector<const Applied*> applied_to(const std::vector<std::string>& directories,
                                                          bool (*is_meant)(const Applied&)) const;

@@ -334,6 +334,36 @@ TEST_SUITE("cluster::unit") {
         CHECK(repository.is_told("kustomize-not-built"));
     }
 
+    TEST_CASE("generators of ApplicationSets lead to paths and namespaces") {
+        Repository repository;
+        repository.put_module("apps/net", "a");
+        repository.put_module("apps/old", "b");
+        const auto put = [&](const std::string& generator, const std::string& path, const std::string& ns) {
+            repository.put("argo/set.yaml",
+                           "apiVersion: argoproj.io/v1alpha1\nkind: ApplicationSet\nmetadata: {name: s}\nspec:\n"
+                           "  generators: [" +
+                               generator + "]\n  template: {spec: {source: {path: '" + path +
+                               "'}, destination: {namespace: '" + ns + "'}}}\n");
+        };
+        const std::string directories = "{git: {directories: [{path: apps/*}, {path: apps/old, exclude: true}]}}";
+        put(directories, "{{path}}", "drivers");
+        CHECK(repository.namespace_read("a") == "drivers");
+        CHECK(repository.namespace_read("b") == "");
+        put(directories, "{{ .path.path }}", "x-{{ .path.basename }}");
+        CHECK(repository.namespace_read("a") == "x-net");
+        CHECK(repository.namespace_read("a", "", "/apps") == "");  // without the set
+        put("{matrix: {generators: [{clusters: {}}, " + directories + "]}}", "{{path}}", "drivers");
+        CHECK(repository.namespace_read("a") == "drivers");
+        put("{list: {elements: [{d: net, to: {ns: one}}, {d: old, to: {ns: two}}]}}", "apps/{{d}}", "{{.to.ns}}");
+        CHECK(repository.namespace_read("a") == "one");
+        CHECK(repository.namespace_read("b") == "two");
+        put("{git: {files: [{path: x.json}]}}", "{{path}}", "drivers");
+        CHECK(repository.namespace_read("a") == "");
+        // The root of the repository is above.
+        put("{git: {directories: [{path: repo/apps/*}]}}", "{{path}}", "drivers");
+        CHECK(repository.namespace_read("a") == "drivers");
+    }
+
     TEST_CASE("slashes behind the name of a directory do not count") {
         Repository repository;
         repository.put_module("apps", "a", "x");
