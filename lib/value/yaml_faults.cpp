@@ -12,10 +12,33 @@
 
 namespace kmm::value {
 
+namespace {
+
+/// Where the text from `at` on, which kubectl reads alone, begins with a directive or the end of a document: it refuses
+/// both.
+std::optional<std::size_t> find_odd_start(std::string_view body, std::size_t at) {
+    while (at < body.size()) {
+        const auto line = body.substr(at, body.find('\n', at) - at);
+        const auto content = base::trim(line);
+        if (line.starts_with('%') || (line.starts_with("...") && content == "...")) return at;
+        if (!content.empty() && !content.starts_with('#')) return std::nullopt;
+        at += line.size() + 1;
+    }
+    return std::nullopt;
+}
+
+}  // namespace
+
 YamlSeparators read_separators(std::string_view body) {
     YamlSeparators found;
     constexpr std::string_view k_separator = "---";
     std::size_t passed = 0;  // where the line behind the separator before begins
+    const auto check_start = [&] {
+        found.odd = find_odd_start(body, passed);
+        if (found.odd) found.end = *found.odd;
+        return found.odd.has_value();
+    };
+    if (check_start()) return found;
     for (std::size_t at = 0; at < body.size();) {
         if (!body.substr(at).starts_with(k_separator)) {
             const auto next = body.find("\n---", at);
@@ -39,7 +62,10 @@ YamlSeparators read_separators(std::string_view body) {
             if (content == 0) found.comments.push_back(rest_at);
         }
         found.last_document = at;
-        if (is_separator) passed = line_end + 1;
+        if (is_separator) {
+            passed = line_end + 1;
+            if (check_start()) return found;
+        }
         at = line_end + 1;
     }
     return found;
@@ -48,6 +74,12 @@ YamlSeparators read_separators(std::string_view body) {
 Diagnostic odd_separator(std::string_view body, std::size_t at, std::string_view file) {
     const auto rest = base::trim(body.substr(at, std::min(body.find('\n', at), at + 60) - at));
     const auto mark = TextIndex(body).mark(at);
+    if (rest.starts_with('%') && mark.column == 1)
+        return fault("yaml-syntax", fmt::format("expected a document, found the directive '{}'", base::escape(rest)),
+                     file, mark, "remove the line: kubectl, which splits a file at its --- lines, refuses it");
+    if (rest == "..." && mark.column == 1)
+        return fault("yaml-syntax", "expected a document, found its end '...'", file, mark,
+                     "remove the line: kubectl refuses a document that begins with it");
     if (rest.starts_with('#'))
         return fault("yaml-syntax", "expected a blank between '---' and a comment, found none", file, mark,
                      "write --- # and the comment");

@@ -15,12 +15,13 @@ namespace kmm::value {
 /// Lines that begin with "---".
 struct YamlSeparators {
     std::vector<std::size_t> comments;   ///< offsets of comments that follow "---" without a blank, which kubectl takes
-    std::optional<std::size_t> odd;      ///< offset behind the first "---" that kubectl refuses
+    std::optional<std::size_t> odd;      ///< offset of the first text that kubectl refuses
     std::size_t end = std::string::npos;  ///< of the text before the line of `odd`
     std::size_t last_document = 0;        ///< offset of the document that is before it
 };
 /// As kubectl and kubeadm do, which split a file into documents before YAML is read, in the middle of a quoted text,
-/// too: behind "---" only a comment may follow, and a blank before it where no line stands before the separator.
+/// too: behind "---" only a comment may follow, and a blank before it where no line stands before the separator. A
+/// document must not begin with a directive (%YAML) or a line "...".
 [[nodiscard]] YamlSeparators read_separators(std::string_view body);
 /// That of `read_separators(body).odd`.
 [[nodiscard]] Diagnostic odd_separator(std::string_view body, std::size_t at, std::string_view file);

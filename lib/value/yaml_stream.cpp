@@ -162,8 +162,9 @@ private:
         }
         switch (event.type) {
             case YAML_DOCUMENT_START_EVENT:
-                if (event.data.document_start.tag_directives.start != event.data.document_start.tag_directives.end) {
-                    throw Doubt{"expected no %TAG line", mark(event.start_mark)};
+                if (event.data.document_start.version_directive != nullptr ||
+                    event.data.document_start.tag_directives.start != event.data.document_start.tag_directives.end) {
+                    throw Doubt{"expected no line with a directive", mark(event.start_mark)};
                 }
                 begin_document(event);
                 tree_.begin_document();

@@ -92,6 +92,14 @@ TEST_SUITE("value::reader") {
             CAPTURE(text);
             CHECK(outcome(read_any, text).find("!yaml-syntax") != std::string::npos);
         }
+        for (const std::string text : {"%YAML 1.1\n---\na: 1\n", "# x\n%TAG ! x,2000:\n---\na: 1\n", "...\na: 1\n",
+                                       "# x\n\n... \n---\na: 1\n", "a: 1\n---\n...\n---\nb: 1\n",
+                                       "a: 1\n---\n%YAML 1.1\n---\nb: 1\n"}) {
+            CAPTURE(text);
+            CHECK(outcome(read_any, text).find("!yaml-syntax") != std::string::npos);
+        }
+        CHECK(outcome(read_any, "---\n...\n---\na: 1\n") == "{\"a\":1}\n");
+        CHECK(outcome(read_any, "a: 1\n...\n---\nb: 1\n") == "{\"a\":1}\n{\"b\":1}\n");
         for (const std::string text : {"- a\n---# c\n- b\n", "- a\r\n---# c: {\r\n- b\r\n",
                                        "---\n---#c\n- a\n---\n- b\n", "\n---#\n- a\n---#\n- b"}) {
             CAPTURE(text);
