@@ -26,6 +26,14 @@ struct YamlSeparators {
 /// That of `read_separators(body).odd`.
 [[nodiscard]] Diagnostic odd_separator(std::string_view body, std::size_t at, std::string_view file);
 
+/// The first fault that libyaml, and with it Go's reader, finds in a text that yaml-cpp takes, such as a comment that is
+/// indented by a tab; nullopt for none. In yaml_stream.cpp.
+struct LibyamlFault {
+    std::string problem;
+    Mark mark;
+};
+[[nodiscard]] std::optional<LibyamlFault> find_libyaml_fault(std::string_view text);
+
 /// What nobody sees in the line at `mark` or the one before: a tab among its indentation, or a character that looks
 /// like a blank where one has a meaning, as copies from web pages have it. A hint, "" for nothing.
 [[nodiscard]] std::string unseen_hint(std::string_view body, Mark mark);

@@ -414,6 +414,11 @@ read_yaml(std::string_view text, std::string_view file, Diagnostics& diagnostics
     } catch (const StopReading&) {
         // the diagnostic says why
     }
+    if (diagnostics.size() == before) {
+        if (const auto found = find_libyaml_fault(body))
+            diagnostics.push_back(
+                fault("yaml-syntax", found->problem, file, found->mark, unseen_hint(body, found->mark)));
+    }
     if (separators.odd) {  // what stands before it may end within a text
         const auto line = TextIndex(whole).mark(separators.last_document).line;
         diagnostics.erase(std::remove_if(diagnostics.begin() + static_cast<std::ptrdiff_t>(before), diagnostics.end(),

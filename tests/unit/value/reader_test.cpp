@@ -124,6 +124,8 @@ TEST_SUITE("value::reader") {
         CHECK(hint("a:\xc2\xa0\n  b: 1\n") == "replace U+00A0 (no-break space) in line 1 with a blank");
         CHECK(hint("a:\n\xe3\x80\x80 b: 1\n c: 2\n") == "replace U+3000 (ideographic space) in line 2 with a blank");
         CHECK(hint("a:\n\tb: 1\n").starts_with("indent with blanks"));
+        CHECK(hint("\t# c\na: 1\n").starts_with("indent with blanks"));  // kubectl refuses the comment
+        CHECK(hint("a: 1 # c\n\t# c\nb: 1\n").starts_with("indent with blanks"));
         CHECK(hint("a:\n  -\xc2\xa0k: 1\n    l: 2\n") == "replace U+00A0 (no-break space) in line 2 with a blank");
         CHECK(hint("a:\n\xe2\x80\x8b  b: 1\n  c: 2\n") == "remove U+200B (zero width space) from line 2");
         CHECK(hint("a: x\xc2\xa0y\n") == "");
