@@ -26,8 +26,8 @@ struct YamlSeparators {
 /// That of `read_separators(body).odd`.
 [[nodiscard]] Diagnostic odd_separator(std::string_view body, std::size_t at, std::string_view file);
 
-/// The first fault that libyaml, and with it Go's reader, finds in a text that yaml-cpp takes, such as a comment that is
-/// indented by a tab; nullopt for none. In yaml_stream.cpp.
+/// The first fault that libyaml, and with it Go's reader, finds in a text that yaml-cpp takes, such as a comment that
+/// is indented by a tab; nullopt for none. In yaml_stream.cpp.
 struct LibyamlFault {
     std::string problem;
     Mark mark;
