@@ -12,11 +12,6 @@ namespace kmm::render {
 
 namespace {
 
-bool is_plain(char c) noexcept {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           std::string_view("_@%+=:,./-").find(c) != std::string_view::npos;
-}
-
 bool is_control(char c) noexcept { return static_cast<unsigned char>(c) < 0x20U || c == '\x7f'; }
 
 /// Length of the bracket expression at the start of `text`, 0 if there is none that is safe as it stands.
@@ -24,20 +19,9 @@ std::size_t bracket_length(std::string_view text) noexcept {
     const std::size_t end = text.find(']', 1);
     if (end == std::string_view::npos || end == 1) { return 0; }
     const std::string_view inside = text.substr(1, end - 1);
-    const bool safe = std::all_of(inside.begin(), inside.end(), [](char c) { return is_plain(c) || c == '!'; });
+    const bool safe =
+        std::all_of(inside.begin(), inside.end(), [](char c) { return base::is_plain_in_shell(c) || c == '!'; });
     return safe ? end + 1 : 0;
-}
-
-std::string single_quoted(std::string_view text) {
-    std::string result = "'";
-    for (const char c : text) {
-        if (c == '\'') {
-            result += "'\\''";
-        } else {
-            result += c;
-        }
-    }
-    return result + "'";
 }
 
 std::string dockerfile_escape(std::string_view text) {
@@ -51,22 +35,11 @@ std::string dockerfile_escape(std::string_view text) {
 
 }  // namespace
 
-bool is_plain_word(std::string_view text) noexcept {
-    return !text.empty() && text.front() != '-' && std::all_of(text.begin(), text.end(), is_plain);
-}
-
-std::string shell_word(std::string_view text) {
-    if (is_plain_word(text)) { return std::string(text); }
-    // a word that starts with a dash would be taken for an option
-    const bool dash = !text.empty() && text.front() == '-';
-    return single_quoted(dash ? "./" + std::string(text) : std::string(text));
-}
-
 std::string shell_pattern(std::string_view text) {
     std::string result;
     std::string plain;
     const auto flush = [&] {
-        result += std::all_of(plain.begin(), plain.end(), is_plain) ? plain : single_quoted(plain);
+        result += std::all_of(plain.begin(), plain.end(), base::is_plain_in_shell) ? plain : base::single_quoted(plain);
         plain.clear();
     };
     for (std::size_t i = 0; i < text.size(); ++i) {

@@ -5,12 +5,12 @@
 #include <string>
 #include <string_view>
 
+#include "base/shell_word.hpp"
+
 namespace kmm::render {
 
-/// True if a POSIX shell takes `text` as one word as it stands.
-[[nodiscard]] bool is_plain_word(std::string_view text) noexcept;
-/// One word of a POSIX shell: as it stands if it is plain, else in single quotes.
-[[nodiscard]] std::string shell_word(std::string_view text);
+using base::is_plain_word;
+using base::shell_word;
 /// As shell_word, but '*', '?' and bracket expressions keep their meaning as patterns.
 [[nodiscard]] std::string shell_pattern(std::string_view text);
 

@@ -23,6 +23,7 @@
 #include "value/reader.hpp"
 #include "value/scalar.hpp"
 #include "value/text_index.hpp"
+#include "value/yaml_faults.hpp"
 
 namespace kmm::value {
 namespace {
@@ -372,78 +373,6 @@ private:
     std::size_t bytes_ = 0;
 };
 
-/// Where a line goes on behind "---" with more than a comment: kubectl and kubeadm, which split a file into documents
-/// before YAML is read, refuse it, in the middle of a quoted text, too.
-std::optional<std::size_t> find_odd_separator(std::string_view body) noexcept {
-    for (std::size_t at = body.starts_with("---") ? 0 : body.find("\n---"); at != std::string_view::npos;
-         at = body.find("\n---", at + 1)) {
-        const auto rest_at = at + (body[at] == '\n' ? 4 : 3);
-        const auto rest = body.substr(rest_at, body.find('\n', rest_at) - rest_at);
-        const auto content = rest.find_first_not_of(" \t\r");
-        if (content == std::string_view::npos || (content > 0 && rest[content] == '#')) continue;
-        return rest_at + content;
-    }
-    return std::nullopt;
-}
-
-Diagnostic odd_separator(std::string_view body, std::size_t at, std::string_view file) {
-    const auto rest = base::trim(body.substr(at, std::min(body.find('\n', at), at + 60) - at));
-    const auto mark = TextIndex(body).mark(at);
-    if (rest.starts_with('#'))
-        return fault("yaml-syntax", "expected a blank between '---' and a comment, found none", file, mark,
-                     "write --- # and the comment");
-    return fault("yaml-syntax",
-                 fmt::format("expected nothing but a comment after '---', found '{}'", base::escape(rest)), file, mark,
-                 "begin the document on the next line, and indent a line that is part of a text: "
-                 "kubectl refuses the file otherwise");
-}
-
-/// What nobody sees in the line at `mark` or the one before: a tab among its indentation, or a character that looks
-/// like a blank and is none, as copies from web pages have it. A hint, "" for nothing.
-std::string unseen_hint(std::string_view body, Mark mark) {
-    struct Row {
-        std::string_view bytes, name;
-    };
-    constexpr std::array<Row, 4> k_rows = {{{"\xc2\xa0", "a no-break space (U+00A0)"},
-                                            {"\xe2\x80\x8b", "a zero width space (U+200B)"},
-                                            {"\xe2\x80\xaf", "a narrow no-break space (U+202F)"},
-                                            {"\xe3\x80\x80", "an ideographic space (U+3000)"}}};
-    std::size_t number = 0;
-    for (const auto line : base::split(body, '\n')) {
-        if (++number > mark.line) break;
-        if (number + 1 < mark.line) continue;
-        const auto indentation = line.substr(0, line.find_first_not_of(" \t"));
-        if (indentation.find('\t') != std::string_view::npos)
-            return "indent with blanks: there is a tab at the start of this line or the one before";
-        for (const auto& row : k_rows) {
-            if (line.find(row.bytes) != std::string_view::npos)
-                return fmt::format("replace {} in line {}, which looks like a blank and is none", row.name, number);
-        }
-    }
-    return {};
-}
-
-/// What usually causes yaml-cpp's more common messages.
-std::string syntax_hint(std::string_view message) {
-    struct Row {
-        std::string_view part, hint;
-    };
-    constexpr std::array<Row, 8> k_rows = {{
-        {"unknown escape character", "in single quotes a backslash is one, as regular expressions want it"},
-        {"illegal map value", "check the indentation, and quote a value that contains ': '"},
-        {"end of map not found", "check the indentation of this line and the one before"},
-        {"end of sequence not found", "check the indentation of the list items"},
-        {"end of map flow", "a '{' is not closed; a text in it that has { } [ ] or a comma needs quotes"},
-        {"end of sequence flow", "a '[' is not closed; a text in it that has { } [ ] or a comma needs quotes"},
-        {"tab", "indent with spaces"},
-        {"unknown token", "quote a value that starts with @, ` or %, and indent with spaces, not tabs"},
-    }};
-    for (const auto& row : k_rows) {
-        if (message.find(row.part) != std::string_view::npos) return std::string(row.hint);
-    }
-    return {};
-}
-
 }  // namespace
 
 std::vector<Document>
@@ -458,11 +387,17 @@ read_yaml(std::string_view text, std::string_view file, Diagnostics& diagnostics
         return {};
     }
     const auto before = diagnostics.size();
-    const auto odd = find_odd_separator(body);
+    const auto separators = read_separators(body);
     const auto whole = body;
-    if (odd) body = body.substr(0, body.rfind('\n', *odd) + 1);
+    std::string text_of_yaml(body.substr(0, separators.end));
+    for (const auto at : separators.comments) {
+        const auto end = std::min(text_of_yaml.find_first_of("\r\n", at), text_of_yaml.size());
+        std::fill(text_of_yaml.begin() + static_cast<std::ptrdiff_t>(at),
+                  text_of_yaml.begin() + static_cast<std::ptrdiff_t>(end), ' ');
+    }
+    body = text_of_yaml;
     YamlBuilder builder(body, file, diagnostics, limits);
-    std::istringstream stream{std::string(body)};
+    std::istringstream stream{text_of_yaml};
     try {
         YAML::Parser parser(stream);
         while (parser.HandleNextDocument(builder)) {
@@ -479,11 +414,20 @@ read_yaml(std::string_view text, std::string_view file, Diagnostics& diagnostics
     } catch (const StopReading&) {
         // the diagnostic says why
     }
-    if (odd) {  // what stands before it may end within a text
+    if (diagnostics.size() == before) {
+        if (const auto found = find_libyaml_fault(body))
+            diagnostics.push_back(
+                fault("yaml-syntax", found->problem, file, found->mark, unseen_hint(body, found->mark)));
+    }
+    if (separators.odd) {  // what stands before it may end within a text
+        const auto line = TextIndex(whole).mark(separators.last_document).line;
         diagnostics.erase(std::remove_if(diagnostics.begin() + static_cast<std::ptrdiff_t>(before), diagnostics.end(),
-                                         [](const Diagnostic& one) { return one.code == "yaml-syntax"; }),
+                                         [&](const Diagnostic& one) {
+                                             return one.code == "yaml-syntax" && one.position &&
+                                                    one.position->line >= line;
+                                         }),
                           diagnostics.end());
-        diagnostics.push_back(odd_separator(whole, *odd, file));
+        diagnostics.push_back(odd_separator(whole, *separators.odd, file));
     }
     explain_conflict(whole, file, "yaml-syntax", before, diagnostics);
     return builder.take();

@@ -14,6 +14,7 @@
 #include "value/mark_cursor.hpp"
 #include "value/object_stream.hpp"
 #include "value/text_index.hpp"
+#include "value/yaml_faults.hpp"
 #include "value/yaml_lines.hpp"
 #include "value/yaml_stream.hpp"
 #include "value/yaml_tree.hpp"
@@ -162,8 +163,9 @@ private:
         }
         switch (event.type) {
             case YAML_DOCUMENT_START_EVENT:
-                if (event.data.document_start.tag_directives.start != event.data.document_start.tag_directives.end) {
-                    throw Doubt{"expected no %TAG line", mark(event.start_mark)};
+                if (event.data.document_start.version_directive != nullptr ||
+                    event.data.document_start.tag_directives.start != event.data.document_start.tag_directives.end) {
+                    throw Doubt{"expected no line with a directive", mark(event.start_mark)};
                 }
                 begin_document(event);
                 tree_.begin_document();
@@ -259,7 +261,36 @@ std::optional<Diagnostic> stream(const ReadMore& read_more, std::string_view fil
     return std::nullopt;
 }
 
+/// Owns a parser.
+struct PlainParser {
+    yaml_parser_t parser{};
+    explicit PlainParser(std::string_view text) {
+        if (yaml_parser_initialize(&parser) == 0) throw bug("no memory for a YAML parser");
+        yaml_parser_set_encoding(&parser, YAML_UTF8_ENCODING);
+        yaml_parser_set_input_string(&parser, reinterpret_cast<const unsigned char*>(text.data()), text.size());
+    }
+    ~PlainParser() { yaml_parser_delete(&parser); }
+    PlainParser(const PlainParser&) = delete;
+    PlainParser& operator=(const PlainParser&) = delete;
+};
+
 }  // namespace
+
+std::optional<LibyamlFault> find_libyaml_fault(std::string_view text) {
+    PlainParser holder(text);
+    for (auto type = YAML_NO_EVENT; type != YAML_STREAM_END_EVENT;) {
+        yaml_event_t event{};
+        if (yaml_parser_parse(&holder.parser, &event) == 0) {
+            const auto& mark = holder.parser.problem_mark;
+            return LibyamlFault{holder.parser.problem == nullptr ? "no YAML" : holder.parser.problem,
+                                Mark{static_cast<std::uint32_t>(mark.line + 1),
+                                     static_cast<std::uint32_t>(mark.column + 1)}};
+        }
+        type = event.type;
+        yaml_event_delete(&event);
+    }
+    return std::nullopt;
+}
 
 std::optional<Diagnostic>
 stream_yaml(const ReadMore& read_more, std::string_view file, ObjectSink& sink, const ReadLimits& limits) {

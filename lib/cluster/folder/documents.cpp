@@ -19,6 +19,7 @@
 #include "api/object_decoder.hpp"
 #include "base/counted.hpp"
 #include "base/join_some.hpp"
+#include "base/shell_word.hpp"
 #include "base/text.hpp"
 #include "cluster/folder/compare_reference.hpp"
 #include "cluster/folder/directory_store.hpp"
@@ -56,7 +57,7 @@ void report_unreadable(Diagnostics& diagnostics, const std::string& file, const 
     // kubectl takes both.
     if (file.starts_with("https://") || file.starts_with("http://")) {
         diagnostics.back().hint =
-            fmt::format("no address is fetched: curl -sSfL {} | kmm-plan validate -f -", base::escape(file));
+            fmt::format("no address is fetched: curl -sSfL {} | kmm-plan validate -f -", base::command_word(file));
     } else if (file.find(',') != std::string::npos) {
         diagnostics.back().hint = "give -f once for each file";
     } else {
@@ -166,7 +167,7 @@ public:
             const int saved = errno;
             report_unreadable(diagnostics_, name, saved);
         } else if (S_ISDIR(info.st_mode)) {
-            read_directory(name);
+            read_directory(name.substr(0, std::max<std::size_t>(name.find_last_not_of('/') + 1, 1)));
         } else {
             read_text(name, S_ISREG(info.st_mode) || S_ISFIFO(info.st_mode) ? Empty::fault : Empty::fine);
         }
@@ -179,6 +180,7 @@ public:
     std::vector<std::string> files() && { return std::move(files_); }
 
 private:
+    /// `name` has no slash at its end, but for the root.
     void read_directory(const std::string& name) {
         const std::size_t faults = diagnostics_.size();
         const auto found = object_files(name, diagnostics_, PackedFiles::take);
@@ -222,7 +224,7 @@ private:
         if (!compared.empty()) {
             report(diagnostics_, Severity::note, "unknown-kind", Exit::data, compared.front(),
                    fmt::format("{} of a reference for kubectl cluster-compare {} not read",
-                               compared.size() == 1 ? "1 file" : fmt::format("{} files", compared.size()),
+                               base::counted(compared.size(), "file"),
                                compared.size() == 1 ? "was" : "were"));
         }
         note_kustomizations();
@@ -311,16 +313,16 @@ private:
         if (changing_.empty()) { return; }
         const std::string& first = *changing_.begin();
         report(diagnostics_, Severity::note, "kustomize-not-built", Exit::data, first,
-               fmt::format("{} objects of KMM, which were read without those changes",
-                           changing_.size() == 1 ? "1 kustomization changes"
-                                                 : fmt::format("{} kustomizations change", changing_.size())));
+               fmt::format("{} {} objects of KMM, which were read without those changes",
+                           base::counted(changing_.size(), "kustomization"),
+                           changing_.size() == 1 ? "changes" : "change"));
         diagnostics_.back().hint =
-            fmt::format("kubectl kustomize {} | kmm-plan validate -f -", directory_part(first));
+            fmt::format("kubectl kustomize {} | kmm-plan validate -f -", base::command_word(directory_part(first)));
     }
 
     /// Whether a file that was found, not named, is none of manifests: a part of a chart, or a text without an object.
     bool leaves_out(const std::string& file, std::string_view front) {
-        auto chart = chart_of(charts_, file, front);
+        const auto chart = chart_of(charts_, file, front);
         if (!chart && may_hold_objects(front)) { return false; }
         if (!chart) {
             Diagnostics faults;
@@ -341,7 +343,8 @@ private:
         if (!chart.empty()) {
             report(diagnostics_, Severity::note, "unknown-kind", Exit::data, files.front(),
                    fmt::format("{} of a Helm chart {} not read", count, files.size() == 1 ? "was" : "were"));
-            diagnostics_.back().hint = fmt::format("helm template {} | kmm-plan validate -f -", chart);
+            diagnostics_.back().hint =
+                fmt::format("helm template {} | kmm-plan validate -f -", base::command_word(chart));
             return;
         }
         report(diagnostics_, Severity::note, "unknown-kind", Exit::data, files.front(),
@@ -394,7 +397,7 @@ private:
             auto documents = value::read_any(*text, file, faults);
             if (faults.empty()) {
                 files_.push_back(file);
-                for (auto& document : documents) { take_replaced(document, *text); }
+                for (auto& document : documents) { take_replaced(document); }
                 return true;
             }
         }
@@ -402,10 +405,14 @@ private:
         return false;
     }
 
-    void take_replaced(value::Document& document, std::string_view text) {
-        const auto unknown = replace_variables(document.root, text, change_->variables);
-        for (auto& one : unset_variables(document, unknown, *change_)) { diagnostics_.push_back(std::move(one)); }
-        if (unknown.empty() || !change_->variables.has_others) { target_.take(document, diagnostics_); }
+    void take_replaced(value::Document& document) {
+        const auto replaced = replace_variables(document.root, change_->variables);
+        const auto found = report_variables(document, replaced, *change_);
+        diagnostics_.insert(diagnostics_.end(), found.begin(), found.end());
+        if (!found.empty() && (!replaced.fault.empty() || change_->variables.has_others)) { return; }
+        const auto before = diagnostics_.size();
+        target_.take(document, diagnostics_);
+        explain_types(std::span(diagnostics_).subspan(before), document, replaced);
     }
 
     /// Reads a text without faults object by object; otherwise nothing has happened and the first doubt is returned.

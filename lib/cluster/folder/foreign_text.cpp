@@ -13,6 +13,14 @@
 
 namespace kmm::cluster {
 
+bool is_foreign_object(const value::Document& document) {
+    api::Objects objects;
+    Diagnostics faults;
+    api::decode(document, objects, faults, "");
+    return faults.size() == 1 && faults.front().code == "unknown-kind" && faults.front().severity == Severity::note &&
+           objects.wrapped.empty();
+}
+
 namespace {
 
 bool names_kmm(std::string_view text, KmmNamed where) {
@@ -63,11 +71,7 @@ struct OwnKind {
         value::Document document;
         document.file = file;
         document.root = value::Node::mapping({{"apiVersion", api_version}, {"kind", kind}});
-        api::Objects objects;
-        Diagnostics faults;
-        api::decode(document, objects, faults, "");
-        return faults.size() == 1 && faults.front().code == "unknown-kind" &&
-               faults.front().severity == Severity::note;
+        return is_foreign_object(document);
     }
 };
 

@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "value/node.hpp"
+
 namespace kmm::cluster {
 
 /// False for the beginning of a text that has no object in it: no document has a member kind, apiVersion or items of
@@ -25,6 +27,9 @@ enum class KmmNamed { anywhere, as_group };
 /// Whether each document of a text has neither kind nor apiVersion, whatever stands deeper in it, or is a list of such:
 /// a dashboard of Grafana names metrics of KMM, and a catalog of operators its kinds.
 [[nodiscard]] bool is_of_others(std::string_view text, const std::string& file);
+
+/// Whether an object is of a kind that decisions do not need, and none that they need is in it.
+[[nodiscard]] bool is_foreign_object(const value::Document& document);
 
 /// Whether each document of a YAML text that cannot be read says that it is an object of a kind that decisions do not
 /// need, and nothing of KMM stands deeper in it.

@@ -8,13 +8,17 @@
 #include <cstddef>
 #include <filesystem>
 #include <optional>
+#include <span>
 #include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "base/shell_word.hpp"
 #include "base/text.hpp"
+#include "cluster/folder/application_set.hpp"
+#include "cluster/folder/foreign_text.hpp"
 #include "cluster/folder/text_source.hpp"
 #include "value/reader.hpp"
 
@@ -85,30 +89,63 @@ Diagnostic not_followed(const GitOpsChange& change) {
     return note;
 }
 
-Diagnostics unset_variables(const value::Document& document, const std::map<std::string, value::Mark>& unknown,
-                            const GitOpsChange& change) {
+Diagnostics report_variables(const value::Document& document, const ReplacedVariables& replaced,
+                             const GitOpsChange& change) {
     Diagnostics result;
-    const bool is_of_kmm = document.root.get_string({"apiVersion"}).find("kmm.sigs.x-k8s.io") != std::string::npos;
-    if (!is_of_kmm && document.root.find_path({"data", "dockerfile"}) == nullptr) { return result; }
+    const auto& root = document.root;
+    const bool is_of_kmm = root.get_string({"apiVersion"}).find("kmm.sigs.x-k8s.io") != std::string::npos;
+    const bool is_needed = is_of_kmm || root.find_path({"data", "dockerfile"}) != nullptr;
+    if (!is_needed && is_foreign_object(document)) { return result; }
     const auto subject = base::escape(change.subject);
-    for (const auto& [raw, mark] : unknown) {
-        const auto name = base::escape(raw);
+    const auto add = [&](Severity severity, const char* code, value::Mark mark, std::string message, std::string hint) {
         Diagnostic one;
-        one.hint = fmt::format("write $${{{}}} for a variable that KMM or a build replaces", name);
-        if (change.variables.has_others) {
-            one.severity = Severity::note;
-            one.code = "kustomize-not-built";
-            one.message = fmt::format("the object was not read: {} says no value of ${{{}}}", subject, name);
-            one.hint += fmt::format("; {} | kmm-plan validate -f -", change.command);
-        } else {
-            one.severity = Severity::warning;
-            one.code = "unknown-template-variable";
-            one.message = fmt::format("{} has no variable {} and puts nothing in its place", subject, name);
-        }
+        one.severity = severity;
+        one.code = code;
+        one.message = std::move(message);
+        one.hint = std::move(hint);
         one.position = document.position(mark);
         result.push_back(std::move(one));
+    };
+    if (!replaced.fault.empty()) {
+        const bool is_error = is_needed && replaced.is_refused;
+        add(is_error ? Severity::error : Severity::note, is_error ? "unknown-template-variable" : "kustomize-not-built",
+            replaced.fault_mark,
+            fmt::format("the object was not read: {} {}: {}", subject,
+                        replaced.is_refused ? "cannot replace its variables" : "replaces its variables",
+                        replaced.fault),
+            replaced.is_refused ? "write $${ for a text that Flux leaves alone, or give the object the annotation "
+                                  "kustomize.toolkit.fluxcd.io/substitute: disabled"
+                                : change.command + " | kmm-plan validate -f -");
+    }
+    for (const auto& [raw, unknown] : replaced.unknown) {
+        const auto name = base::escape(raw);
+        auto hint = fmt::format("write $${{{}}} for a variable that KMM or a build replaces", name);
+        if (change.variables.has_others) {
+            if (!is_needed && unknown.is_in_data) { continue; }
+            add(Severity::note, "kustomize-not-built", unknown.mark,
+                fmt::format("the object was not read: {} says no value of ${{{}}}", subject, name),
+                fmt::format("{}; {} | kmm-plan validate -f -", hint, change.command));
+        } else if (is_needed) {
+            add(Severity::warning, "unknown-template-variable", unknown.mark,
+                fmt::format("{} has no variable {} and puts nothing in its place", subject, name), std::move(hint));
+        }
     }
     return result;
+}
+
+void explain_types(std::span<Diagnostic> faults, const value::Document& document, const ReplacedVariables& replaced) {
+    for (auto& fault : faults) {
+        const bool is_meant =
+            fault.code == "wrong-type" &&
+            std::any_of(replaced.no_texts.begin(), replaced.no_texts.end(), [&](value::Mark mark) {
+                const auto position = document.position(mark);
+                return fault.position && fault.position->line == position.line &&
+                       fault.position->column == position.column;
+            });
+        if (!is_meant) { continue; }
+        fault.hint = "Flux writes the text without the quotes of the file before it replaces variables: give it a "
+                     "variable quote: '\"' and write ${quote} before and behind the text";
+    }
 }
 
 GitOpsPaths GitOpsPaths::among(const std::string& top, const std::vector<std::string>& files) {
@@ -141,6 +178,13 @@ GitOpsPaths GitOpsPaths::among(const std::string& top, const std::vector<std::st
         std::erase_if(result.all_, [](const Applied& each) { return !each.is_bundle; });
     }
     if (!result.all_.empty()) { result.resolve(files); }
+    std::vector<FluxSources::Reference> wanted;
+    for (const auto& each : result.all_) {
+        const auto& references = each.change.variables.references;
+        wanted.insert(wanted.end(), references.begin(), references.end());
+    }
+    const auto sources = FluxSources::among(files, wanted);
+    for (auto& each : result.all_) { each.change.variables.look_up(sources, each.change.file); }
     return result;
 }
 
@@ -159,7 +203,8 @@ void GitOpsPaths::add(const value::Node& root, const std::string& file) {
         const auto* spec = root.find("spec");
         return add_path(path, {root.get_string({"spec", "targetNamespace"}), true, file}, true,
                         {file, fmt::format("Kustomization {} of Flux", own),
-                         fmt::format("flux build kustomization {} --path {} --kustomization-file {}", own, path, file),
+                         fmt::format("flux build kustomization {} --path {} --kustomization-file {}",
+                                     base::command_word(own), base::command_word(path), base::command_word(file)),
                          spec != nullptr && has_patches(*spec), FluxVariables::of(root)});
     }
     const bool is_set = kind == "ApplicationSet";
@@ -174,10 +219,15 @@ void GitOpsPaths::add(const value::Node& root, const std::string& file) {
         if (!path.empty() && !url.empty()) { argo_repositories_.insert(repository_name(url)); }
         const auto* settings = source.find("kustomize");
         const auto own = root.get_string({"metadata", "name"});
-        add_path(path, given, flag != nullptr && flag->as_bool().value_or(false),
-                 {file, fmt::format("{} {} of Argo CD", kind, own),
-                  is_set ? "argocd app manifests APPLICATION" : fmt::format("argocd app manifests {}", own),
-                  settings != nullptr && has_patches(*settings), {}});
+        const bool with_below = flag != nullptr && flag->as_bool().value_or(false);
+        const GitOpsChange change{file, fmt::format("{} {} of Argo CD", kind, own),
+                                  is_set ? "argocd app manifests APPLICATION"
+                                         : fmt::format("argocd app manifests {}", base::command_word(own)),
+                                  settings != nullptr && has_patches(*settings), {}};
+        if (!is_set) { return add_path(path, given, with_below, change); }
+        for (auto& each : generated_paths(root, path, given.name)) {
+            add_path(each.path, {each.ns, false, file}, with_below, change, std::move(each.excluded));
+        }
     };
     if (const auto* source = spec->find("source"); source != nullptr && source->is_mapping()) { add_source(*source); }
     if (const auto* sources = spec->find("sources"); sources != nullptr && sources->is_sequence()) {
@@ -192,11 +242,12 @@ void GitOpsPaths::add_bundle(const value::Node& root, const std::string& file) {
     all_.push_back({below_top(file.substr(0, file.size() - k_fleet_file.size())), given, true, true, {}});
 }
 
-void GitOpsPaths::add_path(const std::string& path, GitOpsNamespace given, bool with_below, GitOpsChange change) {
+void GitOpsPaths::add_path(const std::string& path, GitOpsNamespace given, bool with_below, GitOpsChange change,
+                           std::vector<std::string> excluded) {
     if (path.empty() || has_variable(path)) { return; }
     if (has_variable(given.name)) { given = {}; }
     if (given.name.empty() && !change.has_patches && !change.variables.are_used()) { return; }
-    all_.push_back({plain_path(path), std::move(given), with_below, false, std::move(change)});
+    all_.push_back({plain_path(path), std::move(given), with_below, false, std::move(change), std::move(excluded)});
 }
 
 std::string GitOpsPaths::below_top(const std::string& directory) const {
@@ -216,6 +267,7 @@ void GitOpsPaths::resolve(const std::vector<std::string>& files) {
     std::error_code ignored;  // "." has the name of the working directory
     const auto absolute = std::filesystem::absolute(top_.empty() ? "." : named_, ignored);
     const auto whole = ignored ? top_ : plain_path(absolute.native());
+    expand_patterns(directories, whole);
     std::erase_if(all_, [&](Applied& each) {
         if (each.is_bundle || directories.contains(each.path)) { return false; }
         // The longest part: what lies in deploy/deploy/ is not in deploy/.
@@ -229,6 +281,37 @@ void GitOpsPaths::resolve(const std::vector<std::string>& files) {
         }
         return true;
     });
+}
+
+void GitOpsPaths::expand_patterns(const std::set<std::string>& directories, const std::string& whole) {
+    std::vector<Applied> found;
+    const auto expand = [&](const Applied& each, const std::string& above) {
+        for (const auto& directory : directories) {
+            const auto place = above.empty() ? directory : above + "/" + directory;
+            const bool is_meant = matches_path(each.path, place) &&
+                                  std::none_of(each.excluded.begin(), each.excluded.end(),
+                                               [&](const auto& pattern) { return matches_path(pattern, place); });
+            if (!is_meant) { continue; }
+            auto& made = found.emplace_back(each);
+            made.path = directory;
+            const auto at = made.given.name.find(k_matched_name);
+            if (at != std::string::npos) { made.given.name.replace(at, 1, place.substr(place.rfind('/') + 1)); }
+        }
+    };
+    const auto patterns = std::stable_partition(all_.begin(), all_.end(), [](const Applied& each) {
+        return each.is_bundle || !is_path_pattern(each.path);
+    });
+    for (auto each = patterns; each != all_.end(); ++each) {
+        const auto before = found.size();
+        expand(*each, "");
+        // The directory that is read may be one of the repository.
+        for (auto slash = whole.rfind('/'); found.size() == before && slash != std::string::npos && slash > 0;
+             slash = whole.rfind('/', slash - 1)) {
+            expand(*each, whole.substr(slash + 1));
+        }
+    }
+    all_.erase(patterns, all_.end());
+    all_.insert(all_.end(), found.begin(), found.end());
 }
 
 std::vector<const GitOpsPaths::Applied*>

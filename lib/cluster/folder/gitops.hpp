@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,12 +34,15 @@ struct GitOpsChange {
 /// That the patches and the like of a change were not followed: a note "kustomize-not-built".
 [[nodiscard]] Diagnostic not_followed(const GitOpsChange& change);
 
-/// What is wrong with variables of an object of KMM or a ConfigMap with a Dockerfile for which replace_variables has
-/// found nothing: a warning "unknown-template-variable", or, if the cluster may have them, a note
-/// "kustomize-not-built" that the object was not read.
-[[nodiscard]] Diagnostics unset_variables(const value::Document& document,
-                                          const std::map<std::string, value::Mark>& unknown,
-                                          const GitOpsChange& change);
+/// What is to be said of an object whose variables could not all be replaced: an error "unknown-template-variable" if
+/// Flux refuses an object of KMM or a ConfigMap with a Dockerfile, a warning of that code for a variable in such an
+/// object that Flux replaces by nothing, and a note "kustomize-not-built" for an object that was not read: the cluster
+/// may have the value, or a function is not followed.
+[[nodiscard]] Diagnostics report_variables(const value::Document& document, const ReplacedVariables& replaced,
+                                           const GitOpsChange& change);
+
+/// Gives faults of type of an object that stand at a replaced text the hint that its quotes do not count for Flux.
+void explain_types(std::span<Diagnostic> faults, const value::Document& document, const ReplacedVariables& replaced);
 
 /// The paths that Applications and ApplicationSets of Argo CD, Kustomizations of Flux and a fleet.yaml apply, with the
 /// namespace of objects that say none (destination.namespace, defaultNamespace) or of all (targetNamespace, namespace
@@ -65,11 +69,15 @@ private:
         bool with_below = false;  ///< directories below it, too
         bool is_bundle = false;   ///< `path` is below `top` already: it has a fleet.yaml
         GitOpsChange change = {};
+        std::vector<std::string> excluded = {};  ///< patterns, if `path` is one
     };
 
     void add(const value::Node& root, const std::string& file);
     void add_bundle(const value::Node& root, const std::string& file);
-    void add_path(const std::string& path, GitOpsNamespace given, bool with_below, GitOpsChange change);
+    void add_path(const std::string& path, GitOpsNamespace given, bool with_below, GitOpsChange change,
+                  std::vector<std::string> excluded = {});
+    /// Puts what patterns mean in their place. `whole` is the absolute path of `top`.
+    void expand_patterns(const std::set<std::string>& directories, const std::string& whole);
     /// Those with the longest path that leads to one of `directories`.
     [[nodiscard]] std::vector<const Applied*> applied_to(const std::vector<std::string>& directories,
                                                          bool (*is_meant)(const Applied&)) const;

@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "base/last_lines.hpp"
+#include "base/shell_word.hpp"
 #include "base/text.hpp"
 #include "value/reader.hpp"
 
@@ -79,15 +80,7 @@ void add_line(std::string& text, const std::string& line) { text += (text.empty(
 }  // namespace
 
 std::string shell_quote(std::string_view text) {
-    std::string quoted = "'";
-    for (const char c : text) {
-        if (c == '\'') {
-            quoted += "'\\''";
-        } else {
-            quoted += c;
-        }
-    }
-    return quoted + "'";
+    return base::single_quoted(text);
 }
 
 std::vector<std::string> worker_argv(const std::string& worker_command, const WorkerCall& call) {

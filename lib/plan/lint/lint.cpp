@@ -82,7 +82,9 @@ private:
 
     /// `one_build`: a digest can stand there, as the text is for one image that somebody else made.
     void image(const std::string& field, const std::string& text, bool one_build) {
-        if (text.empty() || text.find('@') != std::string::npos) { return; }
+        // What stands in the braces of a template that cannot be read is no part of a name.
+        const bool is_readable = expand(text, {}).error.empty();
+        if (text.empty() || text.find('@') != std::string::npos || !is_readable) { return; }
         const std::size_t slash = text.find_last_of('/');
         const bool tagged = text.find(':', slash == std::string::npos ? 0 : slash) != std::string::npos;
         if (!tagged && text.find(':') != std::string::npos) {

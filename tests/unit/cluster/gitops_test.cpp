@@ -196,8 +196,12 @@ TEST_SUITE("cluster::unit") {
         CHECK_FALSE(repository.is_told("wrong-type"));
         CHECK_FALSE(repository.is_told("unknown-template-variable"));
         CHECK_FALSE(repository.is_told("kustomize-not-built"));
+        put_image("${registry}/m:1${KERNEL_VERSION}");
+        CHECK(image("a") == "r.example/m:1");
+        CHECK(repository.is_told("unknown-template-variable"));
+        // A colon at the end of a value is that of a key.
         put_image("${registry}/m:${KERNEL_VERSION}");
-        CHECK(image("a") == "r.example/m:");
+        CHECK(image("a") == "?");
         CHECK(repository.is_told("unknown-template-variable"));
         put_image("r/m:${KERNEL_VERSION}", "  annotations: {kustomize.toolkit.fluxcd.io/substitute: disabled}\n");
         CHECK(image("${name:-a}") == "r/m:${KERNEL_VERSION}");
@@ -222,6 +226,156 @@ TEST_SUITE("cluster::unit") {
         put_image("r/m:${KERNEL_VERSION}");
         CHECK(image("${name:-a}") == "r/m:${KERNEL_VERSION}");
         CHECK_FALSE(repository.is_told("kustomize-not-built"));
+    }
+
+    TEST_CASE("a text with variables is read again in the form in which Flux writes it") {
+        Repository repository;
+        const std::string flux = "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\n"
+                                 "metadata: {name: a}\nspec:\n  path: apps\n  targetNamespace: drivers\n"
+                                 "  postBuild: {substitute: {quote: '\"', five: '5', word: 'yes', "
+                                 "list: '[a, b]', colon: 'a: b'}}\n";
+        repository.put("clusters/a.yaml", flux);
+        const auto put = [&](const std::string& version, const std::string& name) {
+            repository.put("apps/m.yaml", "apiVersion: kmm.sigs.x-k8s.io/v1beta1\nkind: Module\nmetadata:\n  name: a\n"
+                                          "spec:\n  selector: {}\n  moduleLoader:\n    container:\n      version: " +
+                                              version + "\n      modprobe: {moduleName: " + name +
+                                              "}\n      kernelMappings: [{literal: '1', containerImage: r/m:1}]\n");
+            static_cast<void>(repository.namespace_read("a"));
+        };
+        // Flux writes it without quotes, so that it is a number.
+        put("\"${five}\"", "m");
+        CHECK(repository.is_told("wrong-type"));
+        put("'${word}'", "m");
+        CHECK(repository.is_told("wrong-type"));
+        CHECK(repository.diagnostics.front().hint.find("${quote}") != std::string::npos);
+        put("${quote}${five}${quote}", "m");
+        CHECK(repository.objects.modules.at(0).module_loader->container.version == "5");
+        CHECK_FALSE(repository.is_told("wrong-type"));
+        put("v${five}", "m");
+        CHECK_FALSE(repository.is_told("wrong-type"));
+        // These it writes with quotes.
+        put("' ${five}'", "m");
+        CHECK_FALSE(repository.is_told("wrong-type"));
+        put("1", "\"${list}\"");
+        CHECK(repository.is_told("wrong-type"));
+        put("'1'", "\"${colon}\"");
+        CHECK(repository.is_told("unknown-template-variable"));
+        CHECK(repository.objects.modules.empty());
+        put("${five/5/v6}", "m");
+        CHECK(repository.objects.modules.at(0).module_loader->container.version == "v6");
+        put("${five[0]}", "m");
+        CHECK(repository.is_told("unknown-template-variable"));
+        CHECK(repository.objects.modules.empty());
+        put("${five#[0-9]}", "m");
+        CHECK(repository.is_told("kustomize-not-built"));
+        CHECK(repository.objects.modules.empty());
+    }
+
+    TEST_CASE("variables of ConfigMaps and Secrets in the repository") {
+        Repository repository;
+        repository.put("clusters/a.yaml",
+                       "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\n"
+                       "metadata: {name: a, namespace: flux-system}\nspec:\n  path: apps\n"
+                       "  targetNamespace: drivers\n  postBuild:\n    substitute: {inline: one}\n"
+                       "    substituteFrom: [{kind: ConfigMap, name: c}, {kind: Secret, name: s}]\n");
+        const auto put_map = [&](const std::string& file, const std::string& ns, const std::string& data) {
+            repository.put(file, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c, namespace: " + ns +
+                                     "}\ndata: " + data + "\n");
+        };
+        const auto put_secret = [&](const std::string& rest) {
+            repository.put("clusters/s.yaml",
+                           "apiVersion: v1\nkind: Secret\nmetadata: {name: s, namespace: flux-system}\n" + rest + "\n");
+        };
+        const auto name_of = [&](const std::string& name) -> std::string {
+            repository.put("apps/m.yaml",
+                           "apiVersion: kmm.sigs.x-k8s.io/v1beta1\nkind: Module\nmetadata:\n  name: \"" + name +
+                               "\"\nspec: {selector: {}}\n");
+            static_cast<void>(repository.namespace_read("?"));
+            return repository.objects.modules.empty() ? "?" : repository.objects.modules.front().meta.name;
+        };
+        put_map("clusters/c.yaml", "flux-system", "{inline: two, map: m, both: m}");
+        CHECK(name_of("${inline}") == "one");
+        CHECK(name_of("${map}") == "?");  // the Secret may have another value
+        put_secret("data: {both: cw==, coded: eA==}\nstringData: {plain: p}");
+        CHECK(name_of("${inline}-${map}-${both}-${coded}-${plain}") == "one-m-s-x-p");
+        CHECK_FALSE(repository.is_told("kustomize-not-built"));
+        CHECK(name_of("a${none}") == "a");
+        CHECK(repository.is_told("unknown-template-variable"));
+        put_secret("stringData: {both: 'ENC[x]'}\nsops: {mac: x}");
+        CHECK(name_of("${map}") == "m");
+        CHECK(name_of("${both}") == "?");
+        CHECK(repository.is_told("kustomize-not-built"));
+        // The one beside the Kustomization counts, else that on which all agree.
+        put_map("other/c.yaml", "flux-system", "{map: other}");
+        CHECK(name_of("${map}") == "m");
+        put_map("clusters/c.yaml", "elsewhere", "{map: m}");
+        CHECK(name_of("${map}") == "other");
+        put_map("third/c.yaml", "flux-system", "{map: third, same: x}");
+        CHECK(name_of("${map}") == "?");
+    }
+
+    TEST_CASE("an object whose variables the cluster may have is kept where they do not matter, else it is said") {
+        Repository repository;
+        repository.put("clusters/a.yaml",
+                       "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: a}\nspec:\n"
+                       "  path: apps\n  targetNamespace: drivers\n  postBuild:\n    substituteFrom: [{kind: ConfigMap, "
+                       "name: c}]\n");
+        const auto put_secret = [&](const std::string& name) {
+            repository.put("apps/s.yaml", "apiVersion: v1\nkind: Secret\nmetadata: {name: " + name +
+                                              "}\nstringData: {token: '${token}'}\n---\napiVersion: apps/v1\n"
+                                              "kind: Deployment\nmetadata: {name: '${x}'}\n");
+            static_cast<void>(repository.namespace_read("?"));
+        };
+        put_secret("s");
+        CHECK(repository.objects.secrets.size() == 1);
+        CHECK_FALSE(repository.is_told("kustomize-not-built"));
+        put_secret("'${name}'");
+        CHECK(repository.objects.secrets.empty());
+        CHECK(repository.is_told("kustomize-not-built"));
+    }
+
+    TEST_CASE("generators of ApplicationSets lead to paths and namespaces") {
+        Repository repository;
+        repository.put_module("apps/net", "a");
+        repository.put_module("apps/old", "b");
+        const auto put = [&](const std::string& generator, const std::string& path, const std::string& ns) {
+            repository.put("argo/set.yaml",
+                           "apiVersion: argoproj.io/v1alpha1\nkind: ApplicationSet\nmetadata: {name: s}\nspec:\n"
+                           "  generators: [" +
+                               generator + "]\n  template: {spec: {source: {path: '" + path +
+                               "'}, destination: {namespace: '" + ns + "'}}}\n");
+        };
+        const std::string directories = "{git: {directories: [{path: apps/*}, {path: apps/old, exclude: true}]}}";
+        put(directories, "{{path}}", "drivers");
+        CHECK(repository.namespace_read("a") == "drivers");
+        CHECK(repository.namespace_read("b") == "");
+        put(directories, "{{ .path.path }}", "x-{{ .path.basename }}");
+        CHECK(repository.namespace_read("a") == "x-net");
+        CHECK(repository.namespace_read("a", "", "/apps") == "");  // without the set
+        put("{matrix: {generators: [{clusters: {}}, " + directories + "]}}", "{{path}}", "drivers");
+        CHECK(repository.namespace_read("a") == "drivers");
+        put("{list: {elements: [{d: net, to: {ns: one}}, {d: old, to: {ns: two}}]}}", "apps/{{d}}", "{{.to.ns}}");
+        CHECK(repository.namespace_read("a") == "one");
+        CHECK(repository.namespace_read("b") == "two");
+        put("{git: {files: [{path: x.json}]}}", "{{path}}", "drivers");
+        CHECK(repository.namespace_read("a") == "");
+        // The root of the repository is above.
+        put("{git: {directories: [{path: repo/apps/*}]}}", "{{path}}", "drivers");
+        CHECK(repository.namespace_read("a") == "drivers");
+    }
+
+    TEST_CASE("slashes behind the name of a directory do not count") {
+        Repository repository;
+        repository.put_module("apps", "a", "x");
+        for (const auto* name : {"/apps", "/apps/", "/apps//", "/apps///", "/apps/../apps//"}) {
+            CAPTURE(name);
+            std::string below;
+            CHECK(repository.namespace_read("a", "", name, [&](std::string_view path) {
+                below = path;
+                return false;
+            }) == "x");
+            CHECK(below == "a.yaml");
+        }
     }
 
     TEST_CASE("patches of Flux and Argo CD are said not to be followed") {

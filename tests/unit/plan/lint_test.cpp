@@ -193,6 +193,7 @@ TEST_SUITE("plan::unit") {
             return codes_of(diagnostics);
         };
         CHECK(image_codes("host:5000/img") == Codes{"image-port-tag"});
+        CHECK(image_codes("host/img:${KERNEL_FULL_VERSION//+/_}") == Codes{});  // a template with a fault of its own
         CHECK(image_codes("host:5000/img:v1") == Codes{"image-by-tag"});
         CHECK(image_codes("img:v1") == Codes{"image-by-tag"});
         CHECK(image_codes("quay.io//img:v1") == Codes{});

@@ -169,7 +169,7 @@ std::vector<EditCase> block_cases() {
          "a:\n  b: 1\nc: {\"d\":\"x\\ny\\n\"}\n    # deep\n"},
         {"no final newline, remove", "a: 1\nb: 2", {drop({"b"})}, "a: 1"},
         {"no final newline, comment at the end", "a: 1\nb: 2 # c", {put({"c"}, 3)}, "a: 1\nb: 2 # c\nc: 3"},
-        {"document marks", "%YAML 1.1\n---\na: 1\n...\n", {put({"b"}, 2)}, "%YAML 1.1\n---\na: 1\nb: 2\n...\n"},
+        {"document marks", "# c\n---\na: 1\n...\n", {put({"b"}, 2)}, "# c\n---\na: 1\nb: 2\n...\n"},
         {"trailing separator", "a: 1\n---\n# nothing\n", {put({"b"}, 2)}, "a: 1\nb: 2\n---\n# nothing\n"},
         {"byte order mark",
          "\xEF\xBB\xBF"

@@ -88,10 +88,29 @@ TEST_SUITE("value::reader") {
 
     TEST_CASE("all readers split a text at the lines where kubectl does") {
         for (const std::string text : {"--- {a: 1}\n", "--- a\n", "a: 1\n...\nb: 2\n", "---a: 1\n", "a: \"x\n---y\"\n",
-                                       "a: 1\n--- 'b'\n", "- a\n---# c\n- b\n", "a\n---b\n"}) {
+                                       "a: 1\n--- 'b'\n", "---# c\n- b\n", "a\n---\n---#c\nb\n", "a\n---b\n"}) {
             CAPTURE(text);
             CHECK(outcome(read_any, text).find("!yaml-syntax") != std::string::npos);
         }
+        for (const std::string text : {"%YAML 1.1\n---\na: 1\n", "# x\n%TAG ! x,2000:\n---\na: 1\n", "...\na: 1\n",
+                                       "# x\n\n... \n---\na: 1\n", "a: 1\n---\n...\n---\nb: 1\n",
+                                       "a: 1\n---\n%YAML 1.1\n---\nb: 1\n"}) {
+            CAPTURE(text);
+            CHECK(outcome(read_any, text).find("!yaml-syntax") != std::string::npos);
+        }
+        CHECK(outcome(read_any, "---\n...\n---\na: 1\n") == "{\"a\":1}\n");
+        CHECK(outcome(read_any, "a: 1\n...\n---\nb: 1\n") == "{\"a\":1}\n{\"b\":1}\n");
+        for (const std::string text : {"- a\n---# c\n- b\n", "- a\r\n---# c: {\r\n- b\r\n",
+                                       "---\n---#c\n- a\n---\n- b\n", "\n---#\n- a\n---#\n- b"}) {
+            CAPTURE(text);
+            CHECK(outcome(read_any, text) == "[\"a\"]\n[\"b\"]\n");
+        }
+        // What stands in documents before is said.
+        Diagnostics faults;
+        static_cast<void>(read_any("a: b: c\n---\nb: \"x\n---y\"\n", "f", faults));
+        REQUIRE(faults.size() == 2);
+        CHECK(faults[0].position->line == 1);
+        CHECK(faults[1].position->line == 4);
         CHECK(outcome(read_any, "a: |\n  ---x\n") == "{\"a\":\"---x\\n\"}\n");
         CHECK(outcome(read_any, "a: ---x\nb: -----\n").find("!") == std::string::npos);
     }
@@ -102,10 +121,17 @@ TEST_SUITE("value::reader") {
             static_cast<void>(read_any(text, "f", faults));
             return faults.empty() ? "" : faults[0].hint;
         };
-        CHECK(hint("a:\xc2\xa0\n  b: 1\n").starts_with("replace a no-break space (U+00A0) in line 1"));
-        CHECK(hint("a:\n\xe3\x80\x80 b: 1\n c: 2\n").starts_with("replace an ideographic space"));
+        CHECK(hint("a:\xc2\xa0\n  b: 1\n") == "replace U+00A0 (no-break space) in line 1 with a blank");
+        CHECK(hint("a:\n\xe3\x80\x80 b: 1\n c: 2\n") == "replace U+3000 (ideographic space) in line 2 with a blank");
         CHECK(hint("a:\n\tb: 1\n").starts_with("indent with blanks"));
+        CHECK(hint("\t# c\na: 1\n").starts_with("indent with blanks"));  // kubectl refuses the comment
+        CHECK(hint("a: 1 # c\n\t# c\nb: 1\n").starts_with("indent with blanks"));
+        CHECK(hint("a:\n  -\xc2\xa0k: 1\n    l: 2\n") == "replace U+00A0 (no-break space) in line 2 with a blank");
+        CHECK(hint("a:\n\xe2\x80\x8b  b: 1\n  c: 2\n") == "remove U+200B (zero width space) from line 2");
         CHECK(hint("a: x\xc2\xa0y\n") == "");
+        // Not in texts, which are right.
+        CHECK(hint("a: \"x:\xc2\xa0y\"\nb: c: d\n") == "check the indentation, and quote a value that contains ': '");
+        CHECK(hint("a: x\xc2\xa0y\nb: c: d\n") == "check the indentation, and quote a value that contains ': '");
     }
 
     TEST_CASE("the encoding of a text that is not UTF-8 is named") {
@@ -222,7 +248,7 @@ TEST_SUITE("value::reader") {
             {"list behind", "--- [b]\n", "!yaml-syntax 1:5\n"},
             {"null behind", "a: 1\n--- null\n", "{\"a\":1}\n!yaml-syntax 2:5\n"},
             {"four dashes", "a: 1\n----\nb: 2\n", "{\"a\":1}\n!yaml-syntax 2:4\n"},
-            {"comment without a blank", "a: 1\n---# c\nb: 2\n", "{\"a\":1}\n!yaml-syntax 2:4\n"},
+            {"comment without a blank", "---# c\nb: 2\n", "!yaml-syntax 1:4\n"},
             {"in a quoted text", "a: \"x\n---y\"\n", "{\"a\":\"x \"}\n!yaml-syntax 2:4\n"},
             {"in a plain text", "a\n---y\n", "\"a\"\n!yaml-syntax 2:4\n"},
             {"no progress", "a: 1\n...\n, b\n", "{\"a\":1}\n!yaml-syntax 3:1\n"},

@@ -8,6 +8,7 @@
 #include "api/made_objects.hpp"
 #include "base/clean_path.hpp"
 #include "base/counted.hpp"
+#include "base/shell_word.hpp"
 #include "base/text.hpp"
 #include "cli/document.hpp"
 #include "kmm-plan/check/reporting.hpp"
@@ -112,7 +113,8 @@ void check_wrapped(const api::WrappedObject& wrapped, const plan::ValidateOption
             wrapped.document.root.get_string({"kind"}) + " with values that are filled in later: not checked";
         note.position = wrapped.document.position(wrapped.document.root.mark());
         if (wrapped.holder.starts_with("Template ")) {
-            note.hint = fmt::format("oc process -f {} -p NAME=VALUE | kmm-plan validate -f -", note.position->file);
+            note.hint = fmt::format("oc process -f {} -p NAME=VALUE | kmm-plan validate -f -",
+                                    base::command_word(note.position->file));
         }
         faults.push_back(std::move(note));
     } else {

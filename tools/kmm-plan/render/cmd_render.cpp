@@ -81,7 +81,8 @@ render::OperatorConfig operator_config(const cli::Args& args, const api::Objects
     }
     if (const auto path = args.get("firmware-host-path")) {
         if (const std::string fault = render::firmware_path_fault(*path); !fault.empty()) {
-            throw Error(Exit::usage, "usage", "--firmware-host-path " + fault);
+            throw Error(Exit::usage, "usage", "--firmware-host-path " + fault)
+                .hint("for example --firmware-host-path /var/lib/firmware");
         }
         config.worker_firmware_host_path = *path;
     }

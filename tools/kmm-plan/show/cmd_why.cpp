@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
+#include "base/shell_word.hpp"
 #include "cli/document.hpp"
 #include "cli/text.hpp"
 #include "kmm-plan/source/documents.hpp"
@@ -71,7 +72,7 @@ void require_node_first(const Source& source, const std::string& node, const std
     if (is_node(node) || !is_node(module)) { return; }
     throw Error(Exit::usage, "bad-value",
                 fmt::format("expected NODE, then MODULE, found node {} in second place", base::escape(module)))
-        .hint(fmt::format("kmm-plan why {} {}", base::escape(module), base::escape(node)));
+        .hint(fmt::format("kmm-plan why {} {}", base::command_word(module), base::command_word(node)));
 }
 
 Exit run_why(const cli::Args& args, cli::Context& context) {

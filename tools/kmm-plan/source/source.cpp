@@ -9,6 +9,7 @@
 
 #include "api/codec.hpp"
 #include "api/names.hpp"
+#include "base/shell_word.hpp"
 #include "base/text.hpp"
 #include "cluster/folder/directory_store.hpp"
 #include "cluster/folder/documents.hpp"
@@ -78,7 +79,8 @@ std::vector<cli::Option> kubectl_options() {
 void check_kubectl_options(const cli::Args& args, const cli::Context& context) {
     if (const auto directory = args.get("kustomize")) {
         throw Error(Exit::usage, "unsupported", "-k is not supported: kmm-plan does not run kustomize")
-            .hint(fmt::format("kubectl kustomize {} | kmm-plan {} -f -", base::escape(*directory), context.verb.name));
+            .hint(fmt::format("kubectl kustomize {} | kmm-plan {} -f -", base::command_word(*directory),
+                              context.verb.name));
     }
     if (args.flag("all-namespaces") && is_option(args, "namespace")) {
         throw Error(Exit::usage, "usage", "-A and --namespace exclude each other")

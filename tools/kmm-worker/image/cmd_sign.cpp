@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
+#include "base/shell_word.hpp"
 #include "kmm-worker/commands.hpp"
 #include "kmm-worker/image/image_step.hpp"
 #include "kmm-worker/image/key_holder.hpp"
@@ -63,7 +64,8 @@ void check_key_mode(const std::string& file, std::vector<std::string>& warnings)
     const std::string text = fmt::format("{}: the mode {:#o} lets other users use the private key", base::escape(file),
                                          facts.st_mode & 07777U);
     if (facts.st_uid == ::geteuid() && std::getenv("KUBERNETES_SERVICE_HOST") == nullptr) {
-        throw Error(Exit::no_permission, "key-readable", text).hint(fmt::format("chmod 600 {}", base::escape(file)));
+        throw Error(Exit::no_permission, "key-readable", text)
+            .hint(fmt::format("chmod 600 {}", base::command_word(file)));
     }
     warnings.push_back(fmt::format("key-readable: {}; chmod 600", text));
 }
