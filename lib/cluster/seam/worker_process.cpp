@@ -79,10 +79,6 @@ void add_line(std::string& text, const std::string& line) { text += (text.empty(
 
 }  // namespace
 
-std::string shell_quote(std::string_view text) {
-    return base::single_quoted(text);
-}
-
 std::vector<std::string> worker_argv(const std::string& worker_command, const WorkerCall& call) {
     std::vector<std::string> argv;
     for (const auto word : base::split(worker_command, ' ')) {

@@ -17,9 +17,6 @@ inline constexpr std::string_view k_started_marker = "kmm-worker-started";
 /// Written to stderr on the node when the worker's program is not there; proof that nothing started.
 inline constexpr std::string_view k_missing_marker = "kmm-worker-missing";
 
-/// `text` as one word of a POSIX shell, whatever it contains (NUL excepted).
-[[nodiscard]] std::string shell_quote(std::string_view text);
-
 /// The call's arguments and "-o json".
 [[nodiscard]] std::vector<std::string> call_words(const WorkerCall& call);
 /// The worker's argv: `worker_command` split at blanks, then call_words.

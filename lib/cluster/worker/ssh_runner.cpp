@@ -14,6 +14,7 @@
 
 #include "api/names.hpp"
 #include "base/error.hpp"
+#include "base/shell_word.hpp"
 #include "base/text.hpp"
 #include "cluster/seam/worker_answer.hpp"
 #include "cluster/seam/worker_process.hpp"
@@ -25,6 +26,8 @@
 
 namespace kmm::cluster {
 namespace {
+
+using base::single_quoted;
 
 constexpr int k_ssh_failed = 255;   ///< ssh(1), EXIT STATUS
 constexpr int k_not_found = 127;
@@ -48,7 +51,7 @@ std::string for_any_shell(std::string_view script) {
 /// `script` with a line before it that sets its arguments.
 std::string with_arguments(const std::string& script, const std::vector<std::string>& words) {
     std::string text = "set --";
-    for (const auto& word : words) text += " " + shell_quote(word);
+    for (const auto& word : words) text += " " + single_quoted(word);
     return text + "\n" + script;
 }
 
@@ -61,10 +64,10 @@ std::string remote_command(const std::string& prefix, const std::string& script,
         return remote_command(prefix, with_arguments(script, words), name, {});
     constexpr std::string_view k_decoding = "s=$(printf %b \"$1\"); shift; eval \"$s\"";
     const auto encoded = for_any_shell(script);
-    std::string command = encoded == script ? fmt::format("exec {}sh -c {} {}", prefix, shell_quote(script), name)
-                                            : fmt::format("exec {}sh -c {} {} {}", prefix, shell_quote(k_decoding),
-                                                          name, shell_quote(encoded));
-    for (const auto& word : words) command += " " + shell_quote(word);
+    std::string command = encoded == script ? fmt::format("exec {}sh -c {} {}", prefix, single_quoted(script), name)
+                                            : fmt::format("exec {}sh -c {} {} {}", prefix, single_quoted(k_decoding),
+                                                          name, single_quoted(encoded));
+    for (const auto& word : words) command += " " + single_quoted(word);
     return command;
 }
 
@@ -182,7 +185,7 @@ WorkerReply reply_of(const sys::ProcessResult& result, const SshLog& log, const 
 std::string quoted_words(const std::string& command) {
     std::string text;
     for (const auto word : base::split(command, ' '))
-        if (!word.empty()) text += shell_quote(word) + " ";
+        if (!word.empty()) text += single_quoted(word) + " ";
     return text;
 }
 
@@ -245,7 +248,7 @@ Heard execute(const SshOptions& ssh, const WorkerCall& call, const std::string& 
     };
     const LogFile file;
     Heard heard;
-    const auto file_option = ssh.config_file.empty() ? std::string() : " -F " + shell_quote(ssh.config_file);
+    const auto file_option = ssh.config_file.empty() ? std::string() : " -F " + single_quoted(ssh.config_file);
     heard.by_hand = fmt::format("ssh{} {} true", file_option, call.node);
     heard.result =
         run_with(file.path().empty() ? std::vector<std::string>() : std::vector<std::string>{"-E", file.path()});

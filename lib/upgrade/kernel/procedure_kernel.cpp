@@ -2,6 +2,7 @@
 // The update of the kernel, node by node. A node that runs the release already is neither emptied nor rebooted: its
 // drivers are proved as on every other node.
 #include "base/error.hpp"
+#include "base/shell_word.hpp"
 #include "base/text.hpp"
 #include "upgrade/engine/canary.hpp"
 #include "upgrade/kernel/subject.hpp"
@@ -78,13 +79,6 @@ const std::vector<Member> k_node_members = {
     {"recipeContainers", MemberKind::mapping, "currentKnown", Life::plan},
 };
 
-/// `text` as one word of a shell.
-std::string quoted(const std::string& text) {
-    std::string word = "'";
-    for (const char c : text) word += c == '\'' ? std::string("'\\''") : std::string(1, c);
-    return word + "'";
-}
-
 class KernelProcedure final : public Procedure {
 public:
     explicit KernelProcedure(Table table) : table_(std::move(table)) {}
@@ -105,7 +99,7 @@ public:
         description.from = run.from_version.empty() ? "unknown" : run.from_version;
         description.to = run.to_version;
         description.again =
-            fmt::format("kmm-upgrade start kernel --to {} --install {}", run.to_version, quoted(command));
+            fmt::format("kmm-upgrade start kernel --to {} --install {}", run.to_version, base::single_quoted(command));
         description.elsewhere = "kmm-upgrade start kernel --to RELEASE";
         description.commands.emplace_back("install", command);
         if (const auto pools = subject_of(run).pools; !pools.empty())

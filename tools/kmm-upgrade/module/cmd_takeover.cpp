@@ -8,6 +8,7 @@
 
 #include "api/labels.hpp"
 #include "api/names.hpp"
+#include "base/shell_word.hpp"
 #include "base/text.hpp"
 #include "cluster/live/kube_store.hpp"
 #include "cluster/seam/worker_process.hpp"
@@ -74,8 +75,7 @@ Loader find_loader(kube::Client& client, const std::string& name) {
     query.namespace_ = loader.key.namespace_;
     if (const Node* selector = found->find_path({"spec", "selector"}); selector != nullptr)
         query.label_selector = selector::to_text(selector::decode_label_selector(*selector));
-    const bool is_plain = query.label_selector.find_first_of(" !()") == std::string::npos;
-    loader.selector = is_plain ? query.label_selector : cluster::shell_quote(query.label_selector);
+    loader.selector = base::shell_word(query.label_selector);
     for (const auto& pod : client.list_all(kube::resources::k_pods, query)) {
         const Node* owners = pod.find_path({"metadata", "ownerReferences"});
         const bool is_its = owners != nullptr &&
