@@ -393,6 +393,17 @@ WorkerResult with_hint(const std::function<WorkerResult()>& body) {
 
 }  // namespace
 
+WorkerResult with_warnings(const std::function<void(WorkerResult&)>& fill) {
+    WorkerResult result;
+    try {
+        fill(result);
+    } catch (Error& error) {
+        kmod::add_warnings(error, kmod::warnings_as_findings(result.warnings));
+        throw;
+    }
+    return result;
+}
+
 Exit run_and_report(cli::Context& context, const std::function<WorkerResult()>& body) {
     const WorkerResult result = with_hint(body);
     if (!termination_log().empty()) leave_termination_message(to_node(result, k_termination_files));

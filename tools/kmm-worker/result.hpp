@@ -76,6 +76,10 @@ void leave_whole_message(const value::Node& document);
 /// The file of the termination message stays within reach of a process that enters another root.
 void keep_termination_log();
 
+/// The result that `fill` writes. If it throws Error, the warnings written so far go with the error: they may say what
+/// is behind it.
+[[nodiscard]] WorkerResult with_warnings(const std::function<void(WorkerResult&)>& fill);
+
 /// Runs `body`, which returns a WorkerResult; leaves the termination message, prints, returns ok. An Error passes
 /// through: the program leaves that of every error, those of the command line too.
 [[nodiscard]] Exit run_and_report(cli::Context& context, const std::function<WorkerResult()>& body);

@@ -161,7 +161,7 @@ private:
     std::string policy_;
 };
 
-WorkerResult sign(const cli::Args& args, cli::Context& context) {
+void sign(const cli::Args& args, cli::Context& context, WorkerResult& result) {
     sys::LinuxClock clock;
     const auto start = clock.monotonic();
     keep_memory_private();
@@ -170,7 +170,6 @@ WorkerResult sign(const cli::Args& args, cli::Context& context) {
     const kmod::HostPaths host = host_paths(args);
     registry::RewriteRequest request;
     request.to = wanted_option(args, "to", "IMAGE");
-    WorkerResult result;
     check_key_mode(wanted_option(args, "key", "FILE"), result.warnings);
     const KeyHolder signer([&] { return read_signer(args); });
     result.verb = "sign";
@@ -219,7 +218,6 @@ WorkerResult sign(const cli::Args& args, cli::Context& context) {
     });
     result.outcome = changed ? "signed" : "unchanged";
     result.durations_ms["sign"] = static_cast<std::uint64_t>((clock.monotonic() - start).count());
-    return result;
 }
 
 }  // namespace
@@ -273,7 +271,13 @@ cli::Verb verb_sign() {
     }
     verb.options = verb.options + host_options() + cli::common_options();
     verb.run = [](const cli::Args& args, cli::Context& context) {
-        return run_and_report(context, [&] { return sign(args, context); });
+        try {
+            return run_and_report(context, [&] {
+                return with_warnings([&](WorkerResult& result) { sign(args, context, result); });
+            });
+        } catch (const Error& error) {
+            throw as_usage_fault(error);  // image and paths are from the command line
+        }
     };
     return verb;
 }
