@@ -144,6 +144,15 @@ void read_config(const std::string& name, const std::string& expected_size, Need
     }
     api::finish(objects, faults);
     if (unknown == UnknownFields::warn) warn_of_unknown_fields(faults, job.warnings);
+    if (has_errors(faults) && !documents.empty() && documents.front().root.is_mapping()) {
+        const auto& members = documents.front().root.members();
+        const bool has_modprobe = std::any_of(members.begin(), members.end(), [](const value::Member& member) {
+            return base::to_lower(member.key) == "modprobe" && !member.value.is_null();
+        });
+        if (!has_modprobe)
+            faults.push_back({Severity::error, "missing-field", "expected modprobe.moduleName, found none",
+                              documents.front().position(documents.front().root.mark()), "", Exit::config});
+    }
     for (auto& fault : faults)
         fault.exit = Exit::config;  // row M68: the worker's own configuration, not what it works on
     if (has_errors(faults)) throw Error::from_diagnostics(std::move(faults));

@@ -23,6 +23,7 @@ namespace kmm::tool_worker {
 struct SignedFile {
     registry::RewrittenFile file;
     std::string action;  ///< signed, replaced (an older signature), kept, unchanged (it had this very signature)
+    std::optional<kmod::ModuleSignature> kept;  ///< the signature of a file that was kept
 };
 
 /// kind WorkerResult.
@@ -34,7 +35,7 @@ struct WorkerResult {
     std::vector<kmod::ModuleReport> modules;
     registry::ExtractedFiles files;     ///< of pull
     std::string source, source_digest;  ///< of sign: the image as it was
-    kmod::ModuleSignature signature;    ///< of sign: what the modules have now
+    std::optional<kmod::ModuleSignature> signature;  ///< of sign: what the modules have now that were not kept
     std::vector<SignedFile> signed_files;
     std::map<std::string, std::uint64_t> durations_ms;
     std::vector<std::string> warnings;

@@ -131,6 +131,7 @@ public:
         }
         if (was_signed && policy_ == "keep") {
             actions.emplace_back("kept");
+            kept.emplace_back(before);
             if (!before.fault.empty())
                 warnings.push_back(fmt::format(
                     "bad-signature: {} keeps a damaged signature, which kernels refuse: {}; --signed replace makes a "
@@ -142,6 +143,7 @@ public:
                                 base::escape(path), weak));
             return std::nullopt;
         }
+        kept.emplace_back();
         std::string result = signer_.sign(body);
         if (result == plain) {
             actions.emplace_back("unchanged");
@@ -152,6 +154,7 @@ public:
     }
 
     std::vector<std::string> actions;
+    std::vector<std::optional<kmod::ModuleSignature>> kept;  ///< beside `actions`: the signatures of files left alone
     std::vector<std::string> warnings;
 
 private:
@@ -210,9 +213,10 @@ void sign(const cli::Args& args, cli::Context& context, WorkerResult& result) {
     result.digest = std::move(done.digest);
     result.source = std::move(done.source);
     result.source_digest = std::move(done.source_digest);
-    result.signature = signer.identity();
+    const bool all_kept = std::all_of(step.kept.begin(), step.kept.end(), [](const auto& each) { return !!each; });
+    if (!all_kept || step.kept.empty()) result.signature = signer.identity();
     for (std::size_t i = 0; i < done.files.size(); ++i)
-        result.signed_files.push_back({std::move(done.files[i]), step.actions.at(i)});
+        result.signed_files.push_back({std::move(done.files[i]), step.actions.at(i), step.kept.at(i)});
     const bool changed = std::any_of(step.actions.begin(), step.actions.end(), [](const std::string& action) {
         return action == "signed" || action == "replaced";
     });
