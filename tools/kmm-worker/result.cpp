@@ -143,7 +143,8 @@ void print_for_people(const WorkerResult& result, cli::Context& context) {
         };
         std::vector<std::string> headers{"SIZE", "FILE"};
         if (wide) headers.insert(headers.begin() + 1, "SHA256");
-        cli::print_table(headers, rows, width, [&](std::string_view text) { context.console.out(text); });
+        // Paths differ in their ends: a terminal breaks what is longer than its lines, and nothing is cut.
+        cli::print_table(headers, rows, 0, [&](std::string_view text) { context.console.out(text); });
     }
     if (!result.signed_files.empty()) {
         std::vector<std::vector<std::string>> rows;
@@ -151,7 +152,8 @@ void print_for_people(const WorkerResult& result, cli::Context& context) {
             rows.push_back({action, file.platform, file.before.substr(0, wide ? 64 : 12),
                             file.after.substr(0, wide ? 64 : 12), file.path});
         }
-        context.console.out("\n" + cli::format_table({"ACTION", "PLATFORM", "BEFORE", "AFTER", "FILE"}, rows, width));
+        context.console.out("\n" + cli::folded_table({"ACTION", "PLATFORM", "BEFORE", "AFTER", "FILE"}, std::move(rows),
+                                                     1, width));
     }
 }
 
