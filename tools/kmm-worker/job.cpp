@@ -144,7 +144,8 @@ void read_config(const std::string& name, const std::string& expected_size, Need
     }
     api::finish(objects, faults);
     if (unknown == UnknownFields::warn) warn_of_unknown_fields(faults, job.warnings);
-    if (has_errors(faults) && !documents.empty() && documents.front().root.is_mapping()) {
+    if (has_errors(faults) && !documents.empty() && documents.front().root.is_mapping() &&
+        documents.front().root.find("kind") == nullptr) {
         const auto& members = documents.front().root.members();
         const bool has_modprobe = std::any_of(members.begin(), members.end(), [](const value::Member& member) {
             return base::to_lower(member.key) == "modprobe" && !member.value.is_null();

@@ -113,7 +113,7 @@ Error CachedStore::not_cached(const std::optional<image::Digest>& part) const {
     }
     if (!others.empty()) {
         return Error(Exit::not_found, "image-not-cached",
-                     fmt::format("the cache has the image for {}, not for {}, and imagePullPolicy Never asks nobody else",
+                     fmt::format("the cache has the image for {}, not for {}; imagePullPolicy Never asks nobody else",
                                  others, image_.platform.to_string()))
             .hint("pull it for this platform, or name the other with --platform");
     }
