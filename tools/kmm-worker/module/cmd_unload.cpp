@@ -93,8 +93,9 @@ kmod::UnloadWish unload_wish(const Job& job, const cli::Args& args) {
 
 /// Whoever asks for in-tree modules must not take the unload alone for success.
 void require_restored(const std::vector<kmod::NotRestored>& missing, const std::string& module,
-                      const WorkerResult& result) {
+                      WorkerResult& result) {
     if (missing.empty()) return;
+    std::erase_if(result.warnings, [](const std::string& warning) { return warning.starts_with("not-restored: "); });
     std::vector<std::string> names;
     for (const auto& each : missing) names.push_back(each.name);
     Error error(
