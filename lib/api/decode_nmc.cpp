@@ -2,6 +2,10 @@
 // NodeModulesConfig and the worker's ModuleConfig. Fields: kmm.schema, and for the worker's own file
 // facts: KMM 7.1.
 #include "api/codec.hpp"
+
+#include <algorithm>
+#include <iterator>
+
 #include "api/decode.hpp"
 #include "api/repeated_parts.hpp"
 #include "api/schema_check.hpp"
@@ -34,6 +38,22 @@ ModuleConfig decode_config(Fields fields) {
 }
 
 namespace {
+
+/// Where fields belong that stand in the wrong mapping, as the check of objects says it.
+void hint_at_unknown_fields(const value::Document& document, Diagnostics& faults) {
+    const auto needs_hint = [](const Diagnostic& fault) { return fault.code == "unknown-field" && fault.hint.empty(); };
+    if (std::none_of(faults.begin(), faults.end(), needs_hint)) { return; }
+    Diagnostics checked;
+    Scope scope{document, checked};
+    check_part(scope, document.root, "NodeModuleConfig");
+    for (auto& fault : faults) {
+        if (!needs_hint(fault)) { continue; }
+        const auto same = std::find_if(checked.begin(), checked.end(), [&](const Diagnostic& each) {
+            return each.code == fault.code && each.position == fault.position;
+        });
+        if (same != checked.end()) { fault.hint = same->hint; }
+    }
+}
 
 /// What `decode` makes of the member `key`, or made of the same text before.
 template <typename T, typename Decode>
@@ -93,9 +113,13 @@ NodeModulesConfig decode_node_modules_config(Scope& scope, const value::Node& ro
 }
 
 ModuleConfig decode_module_config(const value::Document& document, Diagnostics& diagnostics) {
-    Scope scope{document, diagnostics};
+    Diagnostics found;
+    Scope scope{document, found};
     scope.key_case = KeyCase::any;
-    return decode_config(Fields(scope, document.root, ""));
+    ModuleConfig config = decode_config(Fields(scope, document.root, ""));
+    hint_at_unknown_fields(document, found);
+    std::move(found.begin(), found.end(), std::back_inserter(diagnostics));
+    return config;
 }
 
 NodeModule decode_node_module(const value::Node& node) {

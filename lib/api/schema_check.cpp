@@ -161,7 +161,8 @@ private:
         for (auto around = around_.rbegin(); around != around_.rend() && hints.empty(); ++around) {
             if (around->type->find(field) == nullptr) { continue; }
             const std::string path = around->place->text();
-            hints.push_back(fmt::format("{}: indent it less", path.empty() ? "beside spec" : "into " + path));
+            const std::string top = scope_.schema == nullptr ? "at the top" : "beside spec";
+            hints.push_back(fmt::format("{}: indent it less", path.empty() ? top : "into " + path));
         }
         if (within.size() == 1) { hints.push_back(fmt::format("into {}: indent it more", within.front())); }
         return hints.empty() ? "" : "it belongs " + base::join(hints, "; or ");

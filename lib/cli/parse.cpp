@@ -323,8 +323,9 @@ std::vector<Option> accepted_options(const Verb& verb) {
 }
 
 void check_value(const Option& option, const std::string& value, const std::string& origin) {
-    // Else an empty variable of a script would mean every namespace, another cluster, or no signature policy.
-    static constexpr std::array k_never_empty{std::string_view("context"), std::string_view("namespace")};
+    // Else an empty variable of a script would mean every namespace, another cluster or kernel, or no signature policy.
+    static constexpr std::array k_never_empty{std::string_view("context"), std::string_view("kernel"),
+                                              std::string_view("namespace"), std::string_view("parameter")};
     const auto names_path = [&] {
         return option.value_name.find("FILE") != std::string::npos ||
                option.value_name.find("DIR") != std::string::npos;

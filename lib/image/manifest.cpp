@@ -155,8 +155,8 @@ void expect_exact(const Node& node, std::initializer_list<std::string_view> know
         if (fit != known.end() && member.key != *fit) {
             throw bad(where, fmt::format("expected the member {}, found {}", *fit, shown(member.key)))
                 .hint(
-                    "readers differ in whether that is the same member: build and push the image again with a "
-                    "container build tool");
+                    "readers differ in whether that is the same member: build the image again with a container "
+                    "build tool");
         }
     }
 }
@@ -210,8 +210,7 @@ DocumentKind document_kind(const Node& root, std::string_view content_type) {
     for (const char* const of_schema_1 : {"fsLayers", "history"}) {
         if (const Node* found = root.find(of_schema_1); found != nullptr && !found->is_null()) {
             throw bad("manifest", fmt::format("expected no {} in a schema 2 manifest, found it", of_schema_1))
-                .hint("readers differ in which layers are meant: build and push the image again with a container build "
-                      "tool");
+                .hint("readers differ in which layers are meant: build the image again with a container build tool");
         }
     }
     std::string type = header.empty() || is_plain ? field : header;

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kmm-worker/job.hpp"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <cerrno>
 #include <cstdlib>
 #include <iterator>
 #include <set>
+#include <tuple>
 
 #include <fmt/format.h>
 
@@ -15,6 +19,8 @@
 #include "base/clean_path.hpp"
 #include "base/module_name.hpp"
 #include "base/text.hpp"
+#include "kmod/host/firmware.hpp"
+#include "kmod/load/procedure.hpp"
 #include "sys/file_ops.hpp"
 #include "sys/trust.hpp"
 #include "value/reader.hpp"
@@ -46,22 +52,29 @@ void require_size(const std::string& text, const std::string& expected) {
         .hint("the connection was lost; nothing was done");
 }
 
+Error with_exit(const Error& error, Exit exit) {
+    Error fault(exit, error.code(), error.message());
+    fault.hint(error.hint());
+    for (const auto& [key, value] : error.details()) fault.detail(key, value);
+    for (auto text = error.context().rbegin(); text != error.context().rend(); ++text) fault.add_context(*text);
+    if (error.position()) fault.at(*error.position());
+    return fault;
+}
+
 /// A value that CONFIG cannot have is a fault of the configuration, as its form is. A flag that is understood and
 /// refused, or that is modprobe's but not ours, is none.
 Error as_configuration_fault(const Error& error) {
     if (error.exit() != Exit::data || error.code() == "force-refused" || error.code() == "unsupported") return error;
-    Error fault(Exit::config, error.code(), error.message());
-    fault.hint(error.hint());
-    for (const auto& [key, value] : error.details()) fault.detail(key, value);
-    return fault;
+    return with_exit(error, Exit::config);
 }
 
 /// Takes the fields that are not known out of the faults.
 void warn_of_unknown_fields(Diagnostics& faults, std::vector<std::string>& warnings) {
     std::erase_if(faults, [&](const Diagnostic& fault) {
         if (fault.code != "unknown-field") return false;
-        warnings.push_back(fmt::format("unknown-field: {}{}; it is ignored",
-                                       fault.position ? fault.position->to_string() + ": " : "", fault.message));
+        warnings.push_back(fmt::format("unknown-field: {}{}; it is ignored{}",
+                                       fault.position ? fault.position->to_string() + ": " : "", fault.message,
+                                       fault.hint.empty() ? "" : fmt::format(" ({})", fault.hint)));
         return true;
     });
 }
@@ -131,6 +144,16 @@ void read_config(const std::string& name, const std::string& expected_size, Need
     }
     api::finish(objects, faults);
     if (unknown == UnknownFields::warn) warn_of_unknown_fields(faults, job.warnings);
+    if (has_errors(faults) && !documents.empty() && documents.front().root.is_mapping() &&
+        documents.front().root.find("kind") == nullptr) {
+        const auto& members = documents.front().root.members();
+        const bool has_modprobe = std::any_of(members.begin(), members.end(), [](const value::Member& member) {
+            return base::to_lower(member.key) == "modprobe" && !member.value.is_null();
+        });
+        if (!has_modprobe)
+            faults.push_back({Severity::error, "missing-field", "expected modprobe.moduleName, found none",
+                              documents.front().position(documents.front().root.mark()), "", Exit::config});
+    }
     for (auto& fault : faults)
         fault.exit = Exit::config;  // row M68: the worker's own configuration, not what it works on
     if (has_errors(faults)) throw Error::from_diagnostics(std::move(faults));
@@ -220,12 +243,17 @@ std::vector<std::string> in_tree_removals(const api::ModuleConfig& config) {
     return {config.in_tree_module_to_remove};
 }
 
+/// Where a value is from, for messages: "FILE: FIELD", or the option that stands for the field.
+std::string origin_of(const std::string& input, const std::string& field, const char* option) {
+    return input == k_from_options ? option : fmt::format("{}: {}", input, field);
+}
+
 /// KMM's own rules, without which the order would count for nothing or for something else.
 void check_order(const api::ModprobeSpec& modprobe, const std::string& input) {
     const auto& order = modprobe.modules_loading_order;
     const auto refuse = [&](const std::string& what, const std::string& hint) {
-        throw Error(Exit::data, "bad-value", fmt::format("{}: modprobe.modulesLoadingOrder {}", input, what))
-            .hint(hint);
+        const auto origin = origin_of(input, "modprobe.modulesLoadingOrder", "--loading-order");
+        throw Error(Exit::data, "bad-value", fmt::format("{} {}", origin, what)).hint(hint);
     };
     std::set<std::string> seen;
     for (const auto& name : order) {
@@ -271,31 +299,35 @@ void check_config(Job& job, const std::string& input, Needs needs) {
     };
     if (modprobe.module_name.empty()) throw missing("modprobe.moduleName", "--module", "NAME");
     if (const auto problem = base::module_name_problem(modprobe.module_name); !problem.empty()) {
-        throw Error(Exit::data, "bad-value", fmt::format("'{}' {}", base::escape(modprobe.module_name), problem))
+        throw Error(Exit::data, "bad-value",
+                    fmt::format("{}: '{}' {}", origin_of(input, "modprobe.moduleName", "--module"),
+                                base::escape(modprobe.module_name), problem))
             .hint(base::k_module_name_hint);
     }
     std::vector<std::string> removals = in_tree_removals(job.config);
     const char* removal =
         job.config.in_tree_modules_to_remove.empty() ? "inTreeModuleToRemove" : "inTreeModulesToRemove";
-    for (const auto& [field, names] :
-         {std::pair("modprobe.modulesLoadingOrder", &modprobe.modules_loading_order), std::pair(removal, &removals)}) {
+    for (const auto& [field, option, names] :
+         {std::tuple("modprobe.modulesLoadingOrder", "--loading-order", &modprobe.modules_loading_order),
+          std::tuple(removal, "--in-tree-remove", &removals)}) {
         for (const auto& name : *names) {
             const auto problem = base::module_name_problem(name);
             if (problem.empty()) continue;
             throw Error(Exit::data, "bad-value",
-                        fmt::format("{}: {}: '{}' {}", input, field, base::escape(name), problem))
+                        fmt::format("{}: '{}' {}", origin_of(input, field, option), base::escape(name), problem))
                 .hint(base::k_module_name_hint);
         }
     }
     if (needs == Needs::image) check_order(modprobe, input);
     if (!modprobe.modprobed_dir.empty()) check_modprobed_dir(job, input, needs);
-    for (const auto& [field, path] : {std::pair("modprobe.dirName", &modprobe.dir_name),
-                                      std::pair("modprobe.firmwarePath", &modprobe.firmware_path)}) {
+    for (const auto& [field, option, path] :
+         {std::tuple("modprobe.dirName", "--dir-name", &modprobe.dir_name),
+          std::tuple("modprobe.firmwarePath", "--image-firmware", &modprobe.firmware_path)}) {
         const auto below = base::path_below(*path);
         if (!below) {
             throw Error(Exit::data, "bad-path",
-                        fmt::format("{}: {}: expected a path that stays in the image, found '{}'", input, field,
-                                    base::escape(*path)));
+                        fmt::format("{}: expected a path that stays in the image, found '{}'",
+                                    origin_of(input, field, option), base::escape(*path)));
         }
         if (("/" + *path + "/").find("/../") != std::string::npos) *path = "/" + *below;
     }
@@ -303,7 +335,53 @@ void check_config(Job& job, const std::string& input, Needs needs) {
         throw missing("containerImage", "--image", "REF");
 }
 
+void fill_job(const cli::Args& args, Needs needs, UnknownFields unknown, Job& job) {
+    require_host(job.host);
+    require_release(job.host, job.node);
+    job.host_firmware_path = args.get("firmware-path").value_or("");
+    const std::string file = args.positional("CONFIG");
+    const auto given = flag_names(args);
+    if (!file.empty() && !given.empty()) {
+        throw Error(Exit::usage, "usage", fmt::format("CONFIG and {} exclude each other", base::join(given, ", ")))
+            .hint("put it into CONFIG, or leave CONFIG out");
+    }
+    if (file.empty() && given.empty()) {
+        throw Error(Exit::usage, "missing-argument", needs == Needs::image ? "expected CONFIG, or --image and --module"
+                                                                           : "expected CONFIG, or --module")
+            .hint(needs == Needs::image ? "name a file with a ModuleConfig, or give --image REF --module NAME"
+                                        : "name a file with a ModuleConfig, or give --module NAME");
+    }
+    try {
+        kmod::check_firmware_path(job.host_firmware_path);
+    } catch (const Error& error) {
+        throw as_usage_fault(error);
+    }
+    if (file.empty()) {
+        config_from_flags(args, job.config);
+        job.is_of_options = true;
+    } else {
+        read_config(file, args.get("input-size").value_or(""), needs, unknown, job);
+    }
+    if (args.flag("policy-in-input") && job.policies.empty()) {
+        throw Error(Exit::config, "missing-field", "expected an ImagePolicy behind CONFIG, found none")
+            .hint("kmm-upgrade and kmm-worker must have the same version");
+    }
+    try {
+        take_arguments(needs, args.flag("i-understand-this-taints"), job);
+        check_config(job, file.empty() ? k_from_options : file, needs);
+    } catch (const Error& error) {
+        if (!file.empty()) throw as_configuration_fault(error);
+        throw error.code() == "bad-value" ? with_exit(error, Exit::usage) : as_usage_fault(error);
+    }
+}
+
 }  // namespace
+
+Error as_usage_fault(const Error& error) {
+    constexpr std::array<std::string_view, 3> k_of_arguments{"bad-path", "bad-reference", "bad-firmware-path"};
+    const bool is_one = std::find(k_of_arguments.begin(), k_of_arguments.end(), error.code()) != k_of_arguments.end();
+    return is_one && error.exit() == Exit::data ? with_exit(error, Exit::usage) : error;
+}
 
 kmod::HostPaths host_paths(const cli::Args& args) {
     kmod::HostPaths host;
@@ -314,6 +392,13 @@ kmod::HostPaths host_paths(const cli::Args& args) {
         *path = root + *path;
     host.root = root;
     sys::require_trusted(root, "host root");
+    struct stat facts {};
+    const bool is_absent = ::stat(root.c_str(), &facts) != 0 && (errno == ENOENT || errno == ENOTDIR);
+    if (is_absent || (facts.st_mode != 0 && !S_ISDIR(facts.st_mode)))
+        throw Error(Exit::io, "host-not-mounted",
+                    fmt::format("expected the node's / in {}, found {}", base::escape(root),
+                                is_absent ? "nothing there" : "something other than a directory"))
+            .hint("correct --host-root, or mount the node's / there");
     return host;
 }
 
@@ -357,37 +442,11 @@ Job empty_job(const cli::Args& args) {
 
 Job read_job(const cli::Args& args, Needs needs, UnknownFields unknown) {
     Job job = empty_job(args);
-    require_host(job.host);
-    require_release(job.host, job.node);
-    job.host_firmware_path = args.get("firmware-path").value_or("");
-    const std::string file = args.positional("CONFIG");
-    const auto given = flag_names(args);
-    if (!file.empty() && !given.empty()) {
-        throw Error(Exit::usage, "usage", fmt::format("CONFIG and {} exclude each other", base::join(given, ", ")))
-            .hint("put it into CONFIG, or leave CONFIG out");
-    }
-    if (file.empty() && given.empty()) {
-        throw Error(Exit::usage, "missing-argument", needs == Needs::image ? "expected CONFIG, or --image and --module"
-                                                                           : "expected CONFIG, or --module")
-            .hint(needs == Needs::image ? "name a file with a ModuleConfig, or give --image REF --module NAME"
-                                        : "name a file with a ModuleConfig, or give --module NAME");
-    }
-    if (file.empty()) {
-        config_from_flags(args, job.config);
-        job.of_options = true;
-    } else {
-        read_config(file, args.get("input-size").value_or(""), needs, unknown, job);
-    }
-    if (args.flag("policy-in-input") && job.policies.empty()) {
-        throw Error(Exit::config, "missing-field", "expected an ImagePolicy behind CONFIG, found none")
-            .hint("kmm-upgrade and kmm-worker must have the same version");
-    }
     try {
-        take_arguments(needs, args.flag("i-understand-this-taints"), job);
-        check_config(job, file.empty() ? k_from_options : file, needs);
-    } catch (const Error& error) {
-        if (file.empty()) throw;
-        throw as_configuration_fault(error);
+        fill_job(args, needs, unknown, job);
+    } catch (Error& error) {
+        kmod::add_warnings(error, kmod::warnings_as_findings(job.warnings));  // they may say what is behind the error
+        throw;
     }
     return job;
 }
@@ -397,13 +456,13 @@ void require_kernel(const Job& job) {
     if (wanted.empty() || wanted == api::trim_kernel(job.node.kernel)) return;
     const std::string shown = base::escape(job.config.kernel_version);
     throw Error(Exit::checks_failed, "kernel-differs",
-                job.of_options ? fmt::format("--kernel {} is not the running kernel {}", shown, job.node.kernel)
-                               : fmt::format("the config is for kernel {}, this node runs {}", shown, job.node.kernel))
+                job.is_of_options ? fmt::format("--kernel {} is not the running kernel {}", shown, job.node.kernel)
+                                  : fmt::format("the config is for kernel {}, this node runs {}", shown, job.node.kernel))
         .detail("wanted", shown)
         .detail("running", job.node.kernel)
-        .hint(job.of_options ? "modules are checked and loaded for the running kernel only: leave --kernel out; "
-                               "kmm-plan preflight --kernel judges images for other kernels"
-                             : "the node was rebooted into another kernel: plan again");
+        .hint(job.is_of_options ? "modules are checked and loaded for the running kernel only: leave --kernel out; "
+                                  "kmm-plan preflight --kernel judges images for other kernels"
+                                : "the node was rebooted into another kernel: plan again");
 }
 
 void require_capability(const kmod::HostPaths& host, const std::string& what) {

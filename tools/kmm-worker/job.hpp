@@ -24,7 +24,7 @@ namespace kmm::tool_worker {
 /// Everything a verb needs.
 struct Job {
     api::ModuleConfig config;
-    bool of_options = false;                        ///< config was made of options: there is no CONFIG
+    bool is_of_options = false;                     ///< `config` is from the command line, not from CONFIG
     std::optional<Position> pull_policy_position;   ///< of imagePullPolicy in CONFIG
     std::vector<registry::Credential> credentials;  ///< pull secrets of the input
     std::vector<registry::ImagePolicy> policies;    ///< who must have signed the image, of the input
@@ -83,7 +83,10 @@ enum class UnknownFields { refuse, warn };
 /// read_job() of what needs an image, with a parser that was started before.
 [[nodiscard]] Job read_image_job(const cli::Args& args, UnknownFields unknown = UnknownFields::refuse);
 
-/// Where the host's facts are, with --host-root applied.
+/// The same error as usage (64) if it says that a path or reference is wrong (65): for those of the command line.
+[[nodiscard]] Error as_usage_fault(const Error& error);
+
+/// Where the host's facts are, with --host-root applied. Errors: io (74) "host-not-mounted" unless that is a directory.
 [[nodiscard]] kmod::HostPaths host_paths(const cli::Args& args);
 /// Facts of this node; its name is $NODE_NAME (set by worker Pods) if there is one.
 [[nodiscard]] kmod::NodeFacts this_node(const kmod::HostPaths& host);

@@ -8,6 +8,7 @@
 #include <array>
 #include <cerrno>
 #include <cstdlib>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -108,7 +109,11 @@ void print_for_people(const WorkerResult& result, cli::Context& context) {
     if (!result.source.empty()) {
         head.emplace_back("source", result.source);
         head.emplace_back("was", result.source_digest);
-        head.emplace_back("signature", kmod::signature_text(result.signature));
+        if (result.signature) head.emplace_back("signature", kmod::signature_text(*result.signature));
+        std::set<std::string> kept;
+        for (const auto& file : result.signed_files)
+            if (file.kept) kept.insert(kmod::signature_text(*file.kept));
+        for (const auto& text : kept) head.emplace_back("kept", text);
     }
     if (wide) {
         for (const auto& [step, took] : result.durations_ms) {
@@ -138,15 +143,17 @@ void print_for_people(const WorkerResult& result, cli::Context& context) {
         };
         std::vector<std::string> headers{"SIZE", "FILE"};
         if (wide) headers.insert(headers.begin() + 1, "SHA256");
-        cli::print_table(headers, rows, width, [&](std::string_view text) { context.console.out(text); });
+        // Paths differ in their ends: a terminal breaks what is longer than its lines, and nothing is cut.
+        cli::print_table(headers, rows, 0, [&](std::string_view text) { context.console.out(text); });
     }
     if (!result.signed_files.empty()) {
         std::vector<std::vector<std::string>> rows;
-        for (const auto& [file, action] : result.signed_files) {
+        for (const auto& [file, action, kept] : result.signed_files) {
             rows.push_back({action, file.platform, file.before.substr(0, wide ? 64 : 12),
                             file.after.substr(0, wide ? 64 : 12), file.path});
         }
-        context.console.out("\n" + cli::format_table({"ACTION", "PLATFORM", "BEFORE", "AFTER", "FILE"}, rows, width));
+        context.console.out("\n" + cli::folded_table({"ACTION", "PLATFORM", "BEFORE", "AFTER", "FILE"}, std::move(rows),
+                                                     1, width));
     }
 }
 
@@ -222,9 +229,10 @@ value::Node to_node(const WorkerResult& result, std::size_t most_files) {
     }
     if (!result.source.empty()) {
         node.set("source", value::Node::mapping({{"reference", result.source}, {"digest", result.source_digest}}));
-        node.set("signature", value::Node::mapping({{"signer", result.signature.signer},
-                                                    {"keyID", result.signature.key_id},
-                                                    {"digest", result.signature.digest}}));
+        if (result.signature)
+            node.set("signature", value::Node::mapping({{"signer", result.signature->signer},
+                                                        {"keyID", result.signature->key_id},
+                                                        {"digest", result.signature->digest}}));
     }
     value::Node modules = value::Node::sequence();
     for (const auto& module : result.modules) modules.push_back(report_node(module));
@@ -236,13 +244,15 @@ value::Node to_node(const WorkerResult& result, std::size_t most_files) {
     }
     if (!result.signed_files.empty()) {
         value::Node files = value::Node::sequence();
-        for (const auto& [file, action] : result.signed_files) {
-            files.push_back(value::Node::mapping({{"path", file.path},
-                                                  {"platform", file.platform},
-                                                  {"action", action},
-                                                  {"size", file.size},
-                                                  {"sha256Before", file.before},
-                                                  {"sha256", file.after}}));
+        for (const auto& [file, action, kept] : result.signed_files) {
+            auto item = value::Node::mapping({{"path", file.path},
+                                              {"platform", file.platform},
+                                              {"action", action},
+                                              {"size", file.size},
+                                              {"sha256Before", file.before},
+                                              {"sha256", file.after}});
+            if (kept && kept->fault.empty()) item.set("signature", signer_node(*kept));
+            files.push_back(std::move(item));
         }
         node.set("files", std::move(files));
     }
@@ -392,6 +402,17 @@ WorkerResult with_hint(const std::function<WorkerResult()>& body) {
 }
 
 }  // namespace
+
+WorkerResult with_warnings(const std::function<void(WorkerResult&)>& fill) {
+    WorkerResult result;
+    try {
+        fill(result);
+    } catch (Error& error) {
+        kmod::add_warnings(error, kmod::warnings_as_findings(result.warnings));
+        throw;
+    }
+    return result;
+}
 
 Exit run_and_report(cli::Context& context, const std::function<WorkerResult()>& body) {
     const WorkerResult result = with_hint(body);

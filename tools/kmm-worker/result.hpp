@@ -23,6 +23,7 @@ namespace kmm::tool_worker {
 struct SignedFile {
     registry::RewrittenFile file;
     std::string action;  ///< signed, replaced (an older signature), kept, unchanged (it had this very signature)
+    std::optional<kmod::ModuleSignature> kept;  ///< the signature of a file that was kept
 };
 
 /// kind WorkerResult.
@@ -34,7 +35,7 @@ struct WorkerResult {
     std::vector<kmod::ModuleReport> modules;
     registry::ExtractedFiles files;     ///< of pull
     std::string source, source_digest;  ///< of sign: the image as it was
-    kmod::ModuleSignature signature;    ///< of sign: what the modules have now
+    std::optional<kmod::ModuleSignature> signature;  ///< of sign: what the modules have now that were not kept
     std::vector<SignedFile> signed_files;
     std::map<std::string, std::uint64_t> durations_ms;
     std::vector<std::string> warnings;
@@ -75,6 +76,10 @@ void leave_termination_message(const value::Node& document);
 void leave_whole_message(const value::Node& document);
 /// The file of the termination message stays within reach of a process that enters another root.
 void keep_termination_log();
+
+/// The result that `fill` writes. If it throws Error, the warnings written so far go with the error: they may say what
+/// is behind it.
+[[nodiscard]] WorkerResult with_warnings(const std::function<void(WorkerResult&)>& fill);
 
 /// Runs `body`, which returns a WorkerResult; leaves the termination message, prints, returns ok. An Error passes
 /// through: the program leaves that of every error, those of the command line too.

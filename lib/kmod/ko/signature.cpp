@@ -186,7 +186,7 @@ OtherForm form_of(std::string_view text) {
     return {"none", "openssl pkey -in KEY -out KEY.pem converts other forms"};
 }
 
-Key read_key(const ModuleSigner::Material& material) {
+Key read_key(const ModuleSigner::Material& material, std::vector<std::string>& warnings) {
     const Bio bio = bio_of(material.key);
     Passphrase passphrase{material.passphrase};
     Key key(PEM_read_bio_PrivateKey(bio.get(), nullptr, &Passphrase::answer, &passphrase), EVP_PKEY_free);
@@ -208,6 +208,10 @@ Key read_key(const ModuleSigner::Material& material) {
                       fmt::format("expected an RSA or EC key, which kernels know, found {}",
                                   name == nullptr ? "another kind" : name),
                       "openssl req -new -x509 -newkey rsa:4096 ... makes one with its certificate");
+    }
+    if (material.passphrase && !passphrase.asked) {
+        warnings.push_back(fmt::format("passphrase-unused: {}: the key is not encrypted; the passphrase has no effect",
+                                       base::escape(material.key_name)));
     }
     return key;
 }
@@ -405,7 +409,7 @@ ModuleSigner::ModuleSigner(const Material& material) {
                                 base::escape(material.digest)));
     }
     impl_ = std::make_unique<Impl>(
-        Impl{read_key(material), read_certificate(material), EVP_get_digestbyname(material.digest.c_str())});
+        Impl{read_key(material, warnings_), read_certificate(material), EVP_get_digestbyname(material.digest.c_str())});
     if (impl_->digest == nullptr) throw bug("OpenSSL does not know " + material.digest);
     const bool fits = X509_check_private_key(impl_->certificate.get(), impl_->key.get()) == 1;
     ERR_clear_error();

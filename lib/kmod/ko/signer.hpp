@@ -37,7 +37,7 @@ public:
     /// What read_signature will say of it.
     [[nodiscard]] const ModuleSignature& identity() const noexcept { return identity_; }
     /// What does not keep kernels from loading such a module, or not all of them: a short RSA key, a new curve, a
-    /// certificate whose time is over or has not begun.
+    /// certificate whose time is over or has not begun; a passphrase that the key does not need.
     [[nodiscard]] const std::vector<std::string>& warnings() const noexcept { return warnings_; }
 
 private:

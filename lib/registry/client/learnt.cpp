@@ -2,8 +2,12 @@
 #include "registry/client/learnt.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 
+#include <fmt/format.h>
+
+#include "base/text.hpp"
 #include "image/mirrors.hpp"
 #include "registry/client/auth.hpp"
 #include "registry/layer/hash.hpp"
@@ -21,8 +25,11 @@ std::string fingerprint(const Credential& credential) {
     return hasher.finish().to_string();
 }
 
-bool has_all(const std::vector<std::string>& whole, const std::vector<std::string>& part) {
-    return std::includes(whole.begin(), whole.end(), part.begin(), part.end());
+/// What of `part` is not in `whole`. Both are sorted.
+std::vector<std::string> lacking(const std::vector<std::string>& whole, const std::vector<std::string>& part) {
+    std::vector<std::string> others;
+    std::set_difference(part.begin(), part.end(), whole.begin(), whole.end(), std::back_inserter(others));
+    return others;
 }
 
 std::optional<std::vector<std::string>> texts_of(const value::Node* list) {
@@ -42,10 +49,17 @@ std::optional<std::vector<std::string>> texts_of(const value::Node* list) {
 
 }  // namespace
 
-bool Learnt::serves(const Learnt& wanted) const {
-    const bool by_key = wanted.pinned_key.empty() || pinned_key == wanted.pinned_key;
-    const bool by_name = verified || !wanted.verified;
-    return by_key && by_name && has_all(wanted.places, places) && has_all(wanted.credentials, credentials);
+std::string Learnt::shortcoming(const Learnt& wanted) const {
+    if (!wanted.pinned_key.empty() && pinned_key != wanted.pinned_key) {
+        return pinned_key.empty() ? "pulled without the pinned key" : "pulled with another pinned key";
+    }
+    if (!verified && wanted.verified) {
+        return "pulled with --insecure or from an insecure mirror, and this command verifies certificates";
+    }
+    if (const auto others = lacking(wanted.places, places); !others.empty()) {
+        return fmt::format("pulled by way of {}, which this command does not ask", base::escape(others.front()));
+    }
+    return lacking(wanted.credentials, credentials).empty() ? "" : "pulled with a login that this command does not use";
 }
 
 Learnt learnt_by(const image::Reference& reference, const PullRequest& request) {

@@ -22,8 +22,10 @@ struct Learnt {
 
     /// True if anybody on the way could have given the answer: it serves only those who ask as carelessly.
     [[nodiscard]] bool is_hearsay() const noexcept { return !verified && pinned_key.empty(); }
+    /// Why it is not as good as what a pull as `wanted` would learn: "pulled ..."; "" if it is.
+    [[nodiscard]] std::string shortcoming(const Learnt& wanted) const;
     /// True if what was learnt so is at least as good as what a pull as `wanted` would learn.
-    [[nodiscard]] bool serves(const Learnt& wanted) const;
+    [[nodiscard]] bool serves(const Learnt& wanted) const { return shortcoming(wanted).empty(); }
 };
 
 /// How a pull with these settings learns it.

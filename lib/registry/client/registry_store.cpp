@@ -219,7 +219,7 @@ image::Digest verified_manifest(std::string_view body, const std::optional<image
         throw Error(Exit::integrity, "digest-mismatch", "the manifest is another than asked for")
             .detail("expected", expected->to_string())
             .detail("found", found.to_string())
-            .hint("the stored image is damaged or was tampered with: push the image again");
+            .hint("the stored image is damaged or was tampered with: push or copy it again");
     }
     return found;
 }

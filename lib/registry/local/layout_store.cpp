@@ -141,7 +141,8 @@ public:
         if (said != several_.end() && text->size() <= cap && said->size != text->size()) {
             throw Error(Exit::integrity, "size-mismatch",
                         fmt::format("expected a manifest of {} bytes, found {}", said->size, text->size()))
-                .detail("manifest", name);
+                .detail("manifest", name)
+                .hint("the layout is damaged: copy the image again");
         }
         return {std::move(*text), said == several_.end() ? std::string() : said->media_type, {}, true};
     }

@@ -209,6 +209,8 @@ private:
     Learnt learnt_;
     CachedImage image_;
     std::optional<CachedImage> recalled_;
+    std::string passed_over_;   ///< why recalled_ is not what the cache knows of the reference; "" if it is
+    std::string digest_name_;   ///< the passed over image by its digest, which needs nobody's word
     bool writable_ = true;
     std::uint64_t fetched_ = 0;
     /// What has come before accept().

@@ -75,7 +75,12 @@ CachedStore::CachedStore(std::unique_ptr<ImageStore> inner, Cache& cache, const 
         return;
     }
     recalled_ = cache_.recall(reference, image_.platform);
-    if (recalled_ && (!recalled_->learnt || !recalled_->learnt->serves(learnt_))) {
+    if (recalled_) {
+        passed_over_ =
+            recalled_->learnt ? recalled_->learnt->shortcoming(learnt_) : "pulled by another version of this program";
+    }
+    if (!passed_over_.empty()) {
+        digest_name_ = image::parse_reference(reference).name() + "@" + recalled_->digest.to_string();
         recalled_.reset();
     }
     if (recalled_ && request.policy == PullPolicy::if_not_present && !cache_.open(recalled_->digest)) {
@@ -93,6 +98,25 @@ std::optional<image::Digest> CachedStore::first_digest() const {
 }
 
 Error CachedStore::not_cached(const std::optional<image::Digest>& part) const {
+    if (!passed_over_.empty() && image_.parts.empty()) {
+        return Error(Exit::not_found, "image-not-cached",
+                     fmt::format("the image in the cache was {}; imagePullPolicy Never asks nobody else", passed_over_))
+            .hint(fmt::format("pull it again with the options of this command, or name its digest: {}", digest_name_));
+    }
+    std::string others;
+    if (!part) {
+        for (const CachedImage& each : cache_.images()) {
+            if (each.reference == image_.reference && each.platform != image_.platform) {
+                others += (others.empty() ? "" : ", ") + each.platform.to_string();
+            }
+        }
+    }
+    if (!others.empty()) {
+        return Error(Exit::not_found, "image-not-cached",
+                     fmt::format("the cache has the image for {}, not for {}; imagePullPolicy Never asks nobody else",
+                                 others, image_.platform.to_string()))
+            .hint("pull it for this platform, or name the other with --platform");
+    }
     const std::string what =
         part && (recalled_ || !image_.parts.empty())
             ? fmt::format("the cache has no sound copy of {}, a part of the image", part->short_text())

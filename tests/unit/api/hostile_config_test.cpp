@@ -59,6 +59,21 @@ TEST_CASE("keys of a worker configuration count in any case, as for the decoder 
     CHECK(config_faults("container-image: a\n") == "1 unknown-field");
 }
 
+TEST_CASE("a field of a worker configuration in the wrong mapping is told its place") {
+    const auto hint_of = [](const std::string& text) {
+        Diagnostics faults;
+        const auto documents = value::read_any(text, "config.yaml", faults);
+        static_cast<void>(api::decode_module_config(documents.at(0), faults));
+        REQUIRE(faults.size() == 1);
+        CHECK(faults.front().code == "unknown-field");
+        return faults.front().hint;
+    };
+    CHECK(hint_of("containerImage: a\nmodprobe:\nmoduleName: m\n") == "it belongs into modprobe: indent it more");
+    CHECK(hint_of("modprobe:\n  moduleName: m\n  containerImage: a\n") == "it belongs at the top: indent it less");
+    CHECK(hint_of("modprobe:\n  modulName: m\n") == "did you mean moduleName?");
+    CHECK(hint_of("modprobe: {moduleName: m}\nfutureField: 1\n").empty());
+}
+
 TEST_CASE("empty lists of a worker configuration are as if absent, which only the CRDs refuse") {
     CHECK(config_faults("modprobe:\n  args: {load: [], unload: []}\n  rawArgs: {load: []}\n  parameters: []\n  "
                         "modulesLoadingOrder: []\n")

@@ -190,9 +190,33 @@ TEST_CASE("a moved tag is seen with Always, not with IfNotPresent; Never needs t
     const Outcome other =
         scene.pull(registry::PullPolicy::never, [](auto& request) { request.architecture = "arm64"; });
     CHECK(other.code() == "image-not-cached");
+    CHECK(other.message().find("the cache has the image for linux/amd64, not for linux/arm64") != std::string::npos);
     const Outcome without =
         pull_from(scene.registry, [](auto& request) { request.policy = registry::PullPolicy::never; });
     CHECK(without.exit() == Exit::usage);
+}
+
+TEST_CASE("Never says why an image of the cache is not used, and its digest needs no reason") {
+    CacheScene scene;
+    const Outcome first = scene.pull();
+    REQUIRE_MESSAGE(first.code() == "ok", first.message());
+    const auto ask = [&](const std::function<void(registry::PullRequest&)>& tweak) {
+        return scene.pull(registry::PullPolicy::never, tweak);
+    };
+    const Outcome careful = ask([](auto& request) { request.tls.insecure = false; });
+    REQUIRE(careful.error);
+    CHECK(careful.code() == "image-not-cached");
+    CHECK(careful.message().find("pulled with --insecure") != std::string::npos);
+    const std::string by_digest = scene.registry.reference("@" + first.result.digest);
+    CHECK(careful.error->hint().find(by_digest) != std::string::npos);
+    const Outcome keyed = ask([](auto& request) { request.tls.pinned_key = "sha256//a"; });
+    CHECK(keyed.message().find("pulled without the pinned key") != std::string::npos);
+    const Outcome named = ask([&](auto& request) {
+        request.tls.insecure = false;
+        request.reference = by_digest;
+    });
+    CHECK_MESSAGE(named.code() == "ok", named.message());
+    CHECK(scene.requests() == 0);
 }
 
 TEST_CASE("damage in the cache is found on use and repaired") {

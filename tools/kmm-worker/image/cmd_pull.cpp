@@ -97,13 +97,12 @@ void warn_of_absent(const registry::PullRequest& request, const registry::PullRe
         warnings.push_back("firmware-not-in-image: no file is in " + base::escape(request.firmware_path));
 }
 
-WorkerResult pull(const cli::Args& args, cli::Context& context) {
+void pull(const cli::Args& args, cli::Context& context, WorkerResult& result) {
     sys::LinuxClock clock;
     const auto start = clock.monotonic();
     const auto parser = start_parser();
     const kmod::HostPaths host = host_paths(args);
     const auto out = args.wanted("out", "DIR", "kmm-worker pull REF --out DIR");
-    WorkerResult result;
     result.verb = "pull";
     result.node = this_node(host);
     registry::PullRequest request =
@@ -138,7 +137,6 @@ WorkerResult pull(const cli::Args& args, cli::Context& context) {
     tell_parser(*parser, context);
     result.outcome = "pulled";
     result.durations_ms["pull"] = static_cast<std::uint64_t>((clock.monotonic() - start).count());
-    return result;
 }
 
 }  // namespace
@@ -166,7 +164,13 @@ cli::Verb verb_pull() {
     }
     verb.options = verb.options + pull_options() + host_options() + cli::common_options();
     verb.run = [](const cli::Args& args, cli::Context& context) {
-        return run_and_report(context, [&] { return pull(args, context); });
+        try {
+            return run_and_report(context, [&] {
+                return with_warnings([&](WorkerResult& result) { pull(args, context, result); });
+            });
+        } catch (const Error& error) {
+            throw as_usage_fault(error);  // image and paths are from the command line
+        }
     };
     return verb;
 }

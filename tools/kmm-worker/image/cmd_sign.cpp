@@ -133,6 +133,7 @@ public:
         }
         if (was_signed && policy_ == "keep") {
             actions.emplace_back("kept");
+            kept.emplace_back(before);
             if (!before.fault.empty())
                 warnings.push_back(fmt::format(
                     "bad-signature: {} keeps a damaged signature, which kernels refuse: {}; --signed replace makes a "
@@ -144,6 +145,7 @@ public:
                                 base::escape(path), weak));
             return std::nullopt;
         }
+        kept.emplace_back();
         std::string result = signer_.sign(body);
         if (result == plain) {
             actions.emplace_back("unchanged");
@@ -154,6 +156,7 @@ public:
     }
 
     std::vector<std::string> actions;
+    std::vector<std::optional<kmod::ModuleSignature>> kept;  ///< beside `actions`: the signatures of files left alone
     std::vector<std::string> warnings;
 
 private:
@@ -163,7 +166,7 @@ private:
     std::string policy_;
 };
 
-WorkerResult sign(const cli::Args& args, cli::Context& context) {
+void sign(const cli::Args& args, cli::Context& context, WorkerResult& result) {
     sys::LinuxClock clock;
     const auto start = clock.monotonic();
     keep_memory_private();
@@ -172,7 +175,6 @@ WorkerResult sign(const cli::Args& args, cli::Context& context) {
     const kmod::HostPaths host = host_paths(args);
     registry::RewriteRequest request;
     request.to = wanted_option(args, "to", "IMAGE");
-    WorkerResult result;
     check_key_mode(wanted_option(args, "key", "FILE"), result.warnings);
     const KeyHolder signer([&] { return read_signer(args); });
     result.verb = "sign";
@@ -213,15 +215,15 @@ WorkerResult sign(const cli::Args& args, cli::Context& context) {
     result.digest = std::move(done.digest);
     result.source = std::move(done.source);
     result.source_digest = std::move(done.source_digest);
-    result.signature = signer.identity();
+    const bool all_kept = std::all_of(step.kept.begin(), step.kept.end(), [](const auto& each) { return !!each; });
+    if (!all_kept || step.kept.empty()) result.signature = signer.identity();
     for (std::size_t i = 0; i < done.files.size(); ++i)
-        result.signed_files.push_back({std::move(done.files[i]), step.actions.at(i)});
+        result.signed_files.push_back({std::move(done.files[i]), step.actions.at(i), step.kept.at(i)});
     const bool changed = std::any_of(step.actions.begin(), step.actions.end(), [](const std::string& action) {
         return action == "signed" || action == "replaced";
     });
     result.outcome = changed ? "signed" : "unchanged";
     result.durations_ms["sign"] = static_cast<std::uint64_t>((clock.monotonic() - start).count());
-    return result;
 }
 
 }  // namespace
@@ -275,7 +277,13 @@ cli::Verb verb_sign() {
     }
     verb.options = verb.options + host_options() + cli::common_options();
     verb.run = [](const cli::Args& args, cli::Context& context) {
-        return run_and_report(context, [&] { return sign(args, context); });
+        try {
+            return run_and_report(context, [&] {
+                return with_warnings([&](WorkerResult& result) { sign(args, context, result); });
+            });
+        } catch (const Error& error) {
+            throw as_usage_fault(error);  // image and paths are from the command line
+        }
     };
     return verb;
 }

@@ -98,7 +98,7 @@ void want_kernels(registry::PullRequest& request, std::vector<std::string> names
 
 std::string cache_place(const cli::Args& args) {
     if (const auto given = args.get("cache-dir")) return *given;
-    return args.get("host-root").value_or("") + "/var/lib/kmm-worker";
+    return host_paths(args).root + "/var/lib/kmm-worker";
 }
 
 std::uint64_t cache_size(const cli::Args& args) {
@@ -328,8 +328,13 @@ PulledImage pull_image(const Job& job, const cli::Args& args, cli::Context& cont
     if (job.config.insecure_pull) request.tls.insecure = true;
     if (!args.get("platform")) request.architecture = job.node.architecture;
     std::string kernel = job.node.kernel;
-    image.pulled = pull_somewhere(request, kernel, job.config.modprobe.dir_name.empty(),
-                                  [&] { return run_pull(request, image.directory.path(), context, clock); });
+    try {
+        image.pulled = pull_somewhere(request, kernel, job.config.modprobe.dir_name.empty(),
+                                      [&] { return run_pull(request, image.directory.path(), context, clock); });
+    } catch (const Error& error) {
+        if (job.is_of_options) throw as_usage_fault(error);
+        throw;
+    }
     image.pulled.warnings.insert(image.pulled.warnings.begin(), warnings.begin(), warnings.end());
     close_sandbox(job, base, sandbox, context);
     const std::string& root = image.directory.path();

@@ -95,18 +95,17 @@ milliseconds second_look(const cli::Args& args) {
 
 }  // namespace
 
-WorkerResult load_job(const Job& job, const cli::Args& args, cli::Context& context) {
+namespace {
+
+void load(const Job& job, const cli::Args& args, cli::Context& context, WorkerResult& result) {
     sys::LinuxClock clock;
     const milliseconds start = clock.monotonic();
+    result = start_result("load", job);
     require_kernel(job);
     kmod::check_firmware_path(job.host_firmware_path);
     require_capability(job.host, "load");
-    std::vector<std::string> warnings;
-    const NodeLock lock = lock_node(job.host, left(job, clock, start, k_lock_wait), clock, warnings);
-    WorkerResult result = start_result("load", job);
-    result.warnings = std::move(warnings);
+    const NodeLock lock = lock_node(job.host, left(job, clock, start, k_lock_wait), clock, result.warnings);
     const Modules modules = get_modules(job, args, context, clock, result);
-    add_config_warnings(job, result);
     result.durations_ms["pull"] = since(clock, start);
     try {
         const milliseconds check_start = clock.monotonic();
@@ -139,24 +138,27 @@ WorkerResult load_job(const Job& job, const cli::Args& args, cli::Context& conte
         require_first_time(job.load.first_time, result.outcome, wish.module);
     } catch (Error& error) {
         if (modules.image) name_image(error, *modules.image);
-        kmod::add_warnings(error, kmod::warnings_as_findings(result.warnings));
         throw;
     }
-    return result;
+}
+
+}  // namespace
+
+WorkerResult load_job(const Job& job, const cli::Args& args, cli::Context& context) {
+    return with_warnings([&](WorkerResult& result) { load(job, args, context, result); });
 }
 
 namespace {
 
-WorkerResult check(const cli::Args& args, cli::Context& context) {
+void check(const cli::Args& args, cli::Context& context, WorkerResult& result) {
     sys::LinuxClock clock;
     const milliseconds start = clock.monotonic();
     Job job = read_image_job(args);
     job.sandbox = Job::Sandbox::whole;
+    result = start_result("check", job);
     require_kernel(job);
     kmod::check_firmware_path(job.host_firmware_path);
-    WorkerResult result = start_result("check", job);
     const Modules modules = get_modules(job, args, context, clock, result);
-    add_config_warnings(job, result);
     result.durations_ms["pull"] = since(clock, start);
     try {
         const milliseconds check_start = clock.monotonic();
@@ -169,10 +171,8 @@ WorkerResult check(const cli::Args& args, cli::Context& context) {
         take(result, kmod::describe(modules.index(), checked, wish, job.host));
     } catch (Error& error) {
         if (modules.image) name_image(error, *modules.image);
-        kmod::add_warnings(error, kmod::warnings_as_findings(result.warnings));
         throw;
     }
-    return result;
 }
 
 Exit run_load(const cli::Args& args, cli::Context& context) {
@@ -231,7 +231,9 @@ cli::Verb verb_check() {
         std::vector<cli::Option>{input_size_option(), policy_in_input_option(), firmware_option(), force_option()} +
         pull_options() + host_options() + cli::common_options();
     verb.run = [](const cli::Args& args, cli::Context& context) {
-        return run_and_report(context, [&] { return check(args, context); });
+        return run_and_report(context, [&] {
+            return with_warnings([&](WorkerResult& result) { check(args, context, result); });
+        });
     };
     return verb;
 }

@@ -93,8 +93,9 @@ kmod::UnloadWish unload_wish(const Job& job, const cli::Args& args) {
 
 /// Whoever asks for in-tree modules must not take the unload alone for success.
 void require_restored(const std::vector<kmod::NotRestored>& missing, const std::string& module,
-                      const WorkerResult& result) {
+                      WorkerResult& result) {
     if (missing.empty()) return;
+    std::erase_if(result.warnings, [](const std::string& warning) { return warning.starts_with("not-restored: "); });
     std::vector<std::string> names;
     for (const auto& each : missing) names.push_back(each.name);
     Error error(
@@ -106,15 +107,14 @@ void require_restored(const std::vector<kmod::NotRestored>& missing, const std::
 
 }  // namespace
 
-WorkerResult unload_job(const Job& job, const cli::Args& args) {
+namespace {
+
+void unload(const Job& job, const cli::Args& args, WorkerResult& result) {
     sys::LinuxClock clock;
     const milliseconds start = clock.monotonic();
+    result = start_result("unload", job);
     require_capability(job.host, "unload");
-    std::vector<std::string> warnings;
-    const NodeLock lock = lock_node(job.host, left(job, clock, start, k_lock_wait), clock, warnings);
-    WorkerResult result = start_result("unload", job);
-    result.warnings = std::move(warnings);
-    add_config_warnings(job, result);
+    const NodeLock lock = lock_node(job.host, left(job, clock, start, k_lock_wait), clock, result.warnings);
     refuse_alias(job);
     kmod::UnloadWish wish = unload_wish(job, args);
     wish.image_config = config_at_hand(job, result.warnings);
@@ -133,7 +133,12 @@ WorkerResult unload_job(const Job& job, const cli::Args& args) {
     take(result, std::move(report));
     require_restored(missing, wish.names.front(), result);
     require_first_time(job.unload.first_time, result.outcome, wish.names.front());
-    return result;
+}
+
+}  // namespace
+
+WorkerResult unload_job(const Job& job, const cli::Args& args) {
+    return with_warnings([&](WorkerResult& result) { unload(job, args, result); });
 }
 
 namespace {

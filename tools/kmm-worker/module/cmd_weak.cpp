@@ -236,8 +236,17 @@ Exit run_weak_updates(const cli::Args& args, cli::Context& context) {
     if (!is_applied && !args.flag("dry-run"))
         throw Error(Exit::usage, "missing-option", "expected --dry-run or --apply")
             .hint("--dry-run prints what --apply would change");
-    const kubeadm::Place place(host_paths(args).root);
+    const auto host = host_paths(args);
+    const kubeadm::Place place(host.root);
+    if (!place.exists("/lib/modules"))
+        throw Error(Exit::io, "host-not-mounted",
+                    fmt::format("expected the node's kernels in {}, found no such directory",
+                                base::escape(host.lib_modules)))
+            .hint(host.root.empty() ? "mount the node's /lib/modules here"
+                                    : "correct --host-root, or mount the node's /lib/modules below it");
     const auto releases = kernel_releases(place);
+    if (releases.empty() && args.all("kernel").empty() && context.verbosity >= 0)
+        context.console.err(fmt::format("warning: no kernel release is in {}\n", base::escape(host.lib_modules)));
     auto chosen = args.all("kernel");
     for (const auto& name : chosen)
         if (std::find(releases.begin(), releases.end(), name) == releases.end())

@@ -51,6 +51,7 @@ WorkerResult start_result(const std::string& verb, const Job& job) {
     WorkerResult result;
     result.verb = verb;
     result.node = job.node;
+    result.warnings = job.warnings;
     return result;
 }
 
@@ -64,10 +65,6 @@ void take(WorkerResult& result, kmod::Report report) {
     result.modules = std::move(report.modules);
     result.warnings.insert(result.warnings.end(), report.warnings.begin(), report.warnings.end());
     result.new_taint = report.new_taint;
-}
-
-void add_config_warnings(const Job& job, WorkerResult& result) {
-    result.warnings.insert(result.warnings.end(), job.warnings.begin(), job.warnings.end());
 }
 
 void require_first_time(bool wanted, const std::string& outcome, const std::string& module) {

@@ -37,14 +37,12 @@ namespace kmm::tool_worker {
 /// begun with less than two seconds to go, or half of a short --timeout. Errors: timeout (124).
 [[nodiscard]] std::chrono::milliseconds left(const Job& job, const sys::Clock& clock, std::chrono::milliseconds start,
                                              std::chrono::milliseconds otherwise);
-/// The result of `verb` on this node, with nothing done yet.
+/// The result of `verb` on this node, with nothing done yet and the warnings about CONFIG.
 [[nodiscard]] WorkerResult start_result(const std::string& verb, const Job& job);
 /// What became of the main module.
 [[nodiscard]] std::string outcome_of(const kmod::Report& report);
 /// Adds what was done with modules.
 void take(WorkerResult& result, kmod::Report report);
-/// Adds what there is to say about CONFIG.
-void add_config_warnings(const Job& job, WorkerResult& result);
 /// modprobe --first-time: success without a change is an error. Errors: refused (13)
 /// "module-refused".
 void require_first_time(bool wanted, const std::string& outcome, const std::string& module);

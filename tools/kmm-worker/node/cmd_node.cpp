@@ -82,6 +82,7 @@ Expected read_expected(const std::string& source, const cli::Args& args, cli::Co
         Job job = empty_job(args);
         job.parser = expected.parser;
         job.config.container_image = source;
+        job.is_of_options = true;
         job.config.modprobe.dir_name = args.get("dir-name").value_or("");
         job.sandbox = Job::Sandbox::whole;
         PulledImage image = pull_image(job, args, context, clock);
