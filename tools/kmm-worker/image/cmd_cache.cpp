@@ -77,8 +77,8 @@ Exit run_list(const cli::Args& args, cli::Context& context) {
         context.console.out("the cache is empty\n");
         return Exit::ok;
     }
-    context.console.out(
-        cli::format_table({"IMAGE", "PLATFORM", "DIGEST", "SIZE", "LAST USED"}, rows, context.table_width()));
+    context.console.out(cli::folded_table({"IMAGE", "PLATFORM", "DIGEST", "SIZE", "LAST USED"}, std::move(rows), 1,
+                                          context.table_width()));
     return Exit::ok;
 }
 
