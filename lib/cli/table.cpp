@@ -120,20 +120,58 @@ bool fits(std::string_view text, std::size_t width) {
     return std::all_of(lines.begin(), lines.end(), [&](std::string_view line) { return display_width(line) <= width; });
 }
 
+namespace {
+
+/// Lines of at most `width` columns, indented, that have the pieces with their ends; one that is longer stays whole.
+std::string folded_lines(const std::vector<std::string>& pieces, std::size_t width) {
+    constexpr std::string_view k_indent = "  ";
+    std::string text, line;
+    for (const auto& piece : pieces) {
+        if (!line.empty() && display_width(line) + 1 + display_width(piece) > width) {
+            text.append(line).push_back('\n');
+            line.clear();
+        }
+        line.append(line.empty() ? k_indent : " ").append(piece);
+    }
+    return line.empty() ? text : text + line + "\n";
+}
+
+/// What stands below a row: the first `named` of `cells` with their headers, the others with ": " between them.
+std::string folded_cells(const std::vector<std::string>& headers, const std::vector<std::string>& cells,
+                         std::size_t named, std::size_t width) {
+    const auto is_empty = [](const std::string& cell) { return cell == "-"; };
+    std::vector<std::string> pieces;
+    for (std::size_t i = 0; i < named; ++i)
+        if (!is_empty(cells[i]))
+            pieces.push_back(base::to_lower(headers[i]) + " " + base::printable(cells[i]) + ",");
+    const auto first = cells.begin() + static_cast<std::ptrdiff_t>(named);
+    if (!std::all_of(first, cells.end(), is_empty)) {
+        pieces.push_back(base::printable(base::join(std::vector(first, cells.end()), ": ")));
+    } else if (!pieces.empty()) {
+        pieces.back().pop_back();
+    }
+    return folded_lines(pieces, width);
+}
+
+}  // namespace
+
 std::string folded_table(std::vector<std::string> headers, std::vector<std::vector<std::string>> rows,
                          std::size_t below, std::size_t width) {
     auto whole = format_table(headers, rows, 0);
     if (width == 0 || fits(whole, width)) return whole;
+    const auto left = [&](std::size_t folded) {
+        const std::vector<std::string> first(headers.begin(), headers.end() - static_cast<std::ptrdiff_t>(folded));
+        return format_table(first, rows, 0);  // which leaves out cells without a header
+    };
+    std::size_t folded = below;
+    whole = left(folded);
+    while (folded + 1 < headers.size() && !fits(whole, width)) whole = left(++folded);
+    const std::vector<std::string> names(headers.end() - static_cast<std::ptrdiff_t>(folded), headers.end());
     std::vector<std::string> details{""};  // below the headers
-    for (auto& row : rows) {
-        const auto first = row.end() - static_cast<std::ptrdiff_t>(below);
-        const bool is_empty = std::all_of(first, row.end(), [](const std::string& cell) { return cell == "-"; });
-        const auto cells = base::printable(base::join(std::vector(first, row.end()), ": "));
-        details.push_back(is_empty ? "" : fmt::format("  {}\n", cells));
-        row.erase(first, row.end());
-    }
-    headers.resize(headers.size() - below);
-    return interleaved(format_table(headers, rows, 0), details);
+    for (const auto& row : rows)
+        details.push_back(folded_cells(names, {row.end() - static_cast<std::ptrdiff_t>(folded), row.end()},
+                                       folded - below, width));
+    return interleaved(whole, details);
 }
 
 std::string interleaved(std::string_view table, const std::vector<std::string>& below) {

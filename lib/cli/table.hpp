@@ -26,7 +26,7 @@ void print_table(const std::vector<std::string>& headers,
                  std::size_t width, const std::function<void(std::string_view)>& out);
 
 /// The table whole where it fits in `width` columns, or `width` is 0. Else its last `below` columns stand below each
-/// line, with ": " between them, unless all of them are "-". Nothing is cut.
+/// line, ": " between them, and as many more, each with its name, as it takes; "-" is left out. Nothing is cut.
 [[nodiscard]] std::string folded_table(std::vector<std::string> headers, std::vector<std::vector<std::string>> rows,
                                        std::size_t below, std::size_t width);
 

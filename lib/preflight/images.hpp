@@ -18,9 +18,13 @@ namespace kmm::preflight {
 
 /// --check-images, --authfile, --ca-file, --insecure, --mirror-config, --policy, --signature-key.
 [[nodiscard]] std::vector<cli::Option> registry_options();
+/// Whom --policy and --signature-key are for: the questions to registries, or nodes that load images.
+enum class PolicyUse { images, nodes };
 /// For verbs that ask registries only with --check-images or one of `others`. Errors: usage "missing-option" for
-/// --policy or --signature-key on the command line without one of these: no signature would be checked.
-void require_question(const cli::Args& args, const std::vector<std::string>& others = {});
+/// --authfile, --ca-file, --insecure, --mirror-config, and a policy of `images`, on the command line without one of
+/// these: no registry would be asked, and no signature checked.
+void require_question(const cli::Args& args, const std::vector<std::string>& others = {},
+                      PolicyUse policy = PolicyUse::images);
 
 enum class Depth {
     manifest,  ///< the image and its platform are there

@@ -29,16 +29,20 @@ std::vector<cli::Option> registry_options() {
     };
 }
 
-void require_question(const cli::Args& args, const std::vector<std::string>& others) {
+void require_question(const cli::Args& args, const std::vector<std::string>& others, PolicyUse policy) {
     const auto is_given = [&](const std::string& name) { return args.flag(name) || args.get(name); };
     if (args.flag("check-images") || std::any_of(others.begin(), others.end(), is_given)) { return; }
     std::string wanted = "--check-images";
-    for (const auto& name : others) { wanted += " or --" + name; }
-    for (const char* name : {"policy", "signature-key"}) {
-        if (args.source(name) != "option") { continue; }
-        throw Error(Exit::usage, "missing-option", fmt::format("--{} requires {}", name, wanted))
-            .hint("without it no signature is checked");
-    }
+    for (std::size_t i = 0; i < others.size(); ++i)
+        wanted += fmt::format("{} --{}", i + 1 == others.size() ? " or" : ",", others[i]);
+    const auto require = [&](const char* name, const char* hint) {
+        if (args.source(name) == "option")
+            throw Error(Exit::usage, "missing-option", fmt::format("--{} requires {}", name, wanted)).hint(hint);
+    };
+    if (policy == PolicyUse::images)
+        for (const char* name : {"policy", "signature-key"}) require(name, "without it no signature is checked");
+    for (const char* name : {"authfile", "ca-file", "insecure", "mirror-config"})
+        require(name, "without it no registry is asked");
 }
 
 std::vector<cli::Option> signature_options() {

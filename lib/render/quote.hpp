@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Texts of users inside shell commands and Dockerfiles. Internal to lib/render.
+// Texts of users inside shell commands and Dockerfiles.
 #pragma once
 
 #include <string>

@@ -456,8 +456,9 @@ void require_kernel(const Job& job) {
     if (wanted.empty() || wanted == api::trim_kernel(job.node.kernel)) return;
     const std::string shown = base::escape(job.config.kernel_version);
     throw Error(Exit::checks_failed, "kernel-differs",
-                job.is_of_options ? fmt::format("--kernel {} is not the running kernel {}", shown, job.node.kernel)
-                                  : fmt::format("the config is for kernel {}, this node runs {}", shown, job.node.kernel))
+                job.is_of_options
+                    ? fmt::format("--kernel {} is not the running kernel {}", shown, job.node.kernel)
+                    : fmt::format("the config is for kernel {}, this node runs {}", shown, job.node.kernel))
         .detail("wanted", shown)
         .detail("running", job.node.kernel)
         .hint(job.is_of_options ? "modules are checked and loaded for the running kernel only: leave --kernel out; "

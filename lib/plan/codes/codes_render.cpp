@@ -63,8 +63,8 @@ constexpr std::array k_render_texts{
              "--out replaces only files that an earlier run "
              "wrote.",
              "move the file away, or render into another directory"},
-    CodeText{"out-in-input", "finding", "the manifests are written into a directory that is read",
-             "The next run takes them for objects of the cluster, "
+    CodeText{"out-in-input", "error", "--out is in a directory that is read",
+             "The next command takes what is written there for objects of the cluster, "
              "beside those that are there.",
              "write them beside it"},
     CodeText{"same-name", "finding", "two different objects have the same name",

@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <optional>
 
+#include <fmt/format.h>
+
+#include "plan/codes/reasons.hpp"
 #include "plan/fleet/guard.hpp"
 #include "plan/kmm/eligible.hpp"
 #include "plan/kmm/resolve.hpp"
@@ -39,6 +42,14 @@ UpgradeNode upgrade_node(const Verdict& verdict) {
     result.message = verdict.entry.message;
     if (const auto* resolved = std::get_if<Resolved>(&verdict.resolution)) {
         result.image = resolved->config.container_image;
+    }
+    if (verdict.selected && !verdict.tolerated) {  // whatever else would keep or unload it there: no upgrade goes there
+        const api::Taint& taint = verdict.blocking;
+        const Reason& why = reason("taint-not-tolerated");
+        result.reason = why.code;
+        result.message = fmt::format("{}: {}{}:{}", why.text, taint.key,
+                                     taint.value.empty() ? "" : "=" + taint.value, taint.effect);
+        return result;
     }
     switch (verdict.entry.action) {
         case Action::load: result.steps = {"check", "load", "validate"}; break;

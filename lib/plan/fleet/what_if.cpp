@@ -86,7 +86,7 @@ void reboot(api::Objects& objects, const std::optional<std::string>& node, const
     });
 }
 
-void set_label(api::Objects& objects, const NodeChange& change) {
+bool set_label(api::Objects& objects, const NodeChange& change) {
     const std::string& text = change.text;
     const bool remove = text.ends_with('-') && text.find('=') == std::string::npos;
     const std::size_t equals = text.find('=');
@@ -100,16 +100,19 @@ void set_label(api::Objects& objects, const NodeChange& change) {
         throw bad_change("bad-label", "a label value", value)
             .hint("letters, digits, '-', '_' and '.', at most 63; is the first part the name of a node?");
     }
+    bool applies = !remove;
     change_nodes(objects, change.node, [&](api::Node& node) {
         if (remove) {
+            applies = node.meta.labels.contains(key) || applies;
             node.meta.labels.erase(key);
         } else {
             node.meta.labels[key] = value;
         }
     });
+    return applies;
 }
 
-void set_taint(api::Objects& objects, const NodeChange& change) {
+bool set_taint(api::Objects& objects, const NodeChange& change) {
     std::string text = change.text;
     const bool remove = text.ends_with('-');
     if (remove) { text.pop_back(); }
@@ -124,12 +127,15 @@ void set_taint(api::Objects& objects, const NodeChange& change) {
         throw bad_change("bad-taint", "[NODE=]KEY[=VALUE]:EFFECT or [NODE=]KEY[:EFFECT]-", change.text)
             .hint("effects are NoSchedule, PreferNoSchedule and NoExecute");
     }
+    bool applies = !remove;
     change_nodes(objects, change.node, [&](api::Node& node) {
-        std::erase_if(node.taints, [&](const api::Taint& there) {
+        const auto gone = std::erase_if(node.taints, [&](const api::Taint& there) {
             return there.key == taint.key && (effect.empty() || there.effect == effect);
         });
+        applies = applies || gone > 0;
         if (!remove) { node.taints.push_back(taint); }
     });
+    return applies;
 }
 
 }  // namespace kmm::plan

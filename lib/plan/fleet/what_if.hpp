@@ -27,10 +27,12 @@ void check_node_name(const api::Objects& objects, const NodeChange& change);
 /// The nodes boot into `kernel`; "" keeps the one they run. Their boot ids become "what-if".
 void reboot(api::Objects& objects, const std::optional<std::string>& node, const std::string& kernel);
 
-/// `text` as kubectl takes it: KEY=VALUE, or KEY- to remove. Errors: usage "bad-label".
-void set_label(api::Objects& objects, const NodeChange& change);
+/// `text` as kubectl takes it: KEY=VALUE, or KEY- to remove. False for a removal of what no node has. Errors: usage
+/// "bad-label".
+bool set_label(api::Objects& objects, const NodeChange& change);
 
-/// `text` as kubectl takes it: KEY[=VALUE]:EFFECT, or KEY[:EFFECT]- to remove. Errors: usage "bad-taint".
-void set_taint(api::Objects& objects, const NodeChange& change);
+/// `text` as kubectl takes it: KEY[=VALUE]:EFFECT, or KEY[:EFFECT]- to remove. False for a removal of what no node has.
+/// Errors: usage "bad-taint".
+bool set_taint(api::Objects& objects, const NodeChange& change);
 
 }  // namespace kmm::plan

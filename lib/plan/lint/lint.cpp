@@ -407,6 +407,7 @@ Diagnostics lint(const api::Objects& objects) {
             Linter(module, fmt::format("ManagedClusterModule {}", object.meta.name), diagnostics).run();
         }
     }
+    check_own_keys(objects, diagnostics);
     check_pod_security(objects, diagnostics);
     check_loaded_known(objects, diagnostics);
     check_selectors(objects, diagnostics);

@@ -23,8 +23,13 @@ namespace kmm::plan {
 void lint_module(const api::Module& module, Diagnostics& diagnostics);
 
 /// lint_module for all Modules and ManagedClusterModules, check_policy and check_needs for all Modules,
-/// check_pod_security, check_loaded_known, check_selectors, check_shared_images, check_builds, check_hub_images.
+/// check_own_keys, check_pod_security, check_loaded_known, check_selectors, check_shared_images, check_builds,
+/// check_hub_images.
 [[nodiscard]] Diagnostics lint(const api::Objects& objects);
+
+/// annotation-idle: annotations and labels kmmtools.dev/... of Modules, ManagedClusterModules and Nodes that nothing
+/// reads, such as misspelt ones. O(labels and annotations of all).
+void check_own_keys(const api::Objects& objects, Diagnostics& diagnostics);
 
 /// pod-security: a Namespace that was read refuses the Pods that KMM makes for its Modules.
 void check_pod_security(const api::Objects& objects, Diagnostics& diagnostics);
@@ -66,9 +71,11 @@ void check_node_labels(const api::Objects& objects, Diagnostics& diagnostics);
 using SecretNames = std::set<std::pair<std::string, std::string>>;
 
 /// secret-unknown and config-map-unknown: what Modules name and is not among those of their namespace, where any of
-/// that kind is there. secret-key and config-map-key: what is there and lacks the key that KMM mounts. For objects of
-/// documents: of an API server only some are read.
-void check_secrets(const api::Objects& objects, Diagnostics& diagnostics);
+/// that kind is there, or where the whole cluster was read: a note if it has none of that kind at all. secret-key and
+/// config-map-key: what is there and lacks the key that KMM mounts. For objects of documents: of an API server only
+/// some are read.
+enum class Reading { part, whole };
+void check_secrets(const api::Objects& objects, Reading reading, Diagnostics& diagnostics);
 
 /// secret-unknown for objects of an API server: Secrets that it said it does not have, and that no document adds.
 void check_secrets(const api::Objects& objects, const SecretNames& absent, Diagnostics& diagnostics);

@@ -109,7 +109,9 @@ private:
         if (!use.built && !use.is_signed) {
             add(Severity::note, use, "image-kernels",
                 fmt::format("image {} is used for {} and {}: it must hold the modules of each", image, first, rest),
-                "nothing if it does; kmm-plan preflight --check-images looks");
+                fmt::format("nothing if it does; kmm-plan preflight --kernel {} --kernel-devel FILE looks into it, "
+                            "FILE being the headers or Module.symvers of that kernel",
+                            kernels.front()));
             return;
         }
         add(Severity::warning, use, "image-kernels",

@@ -99,8 +99,12 @@ private:
     static constexpr std::string_view k_no_pod = "without it no such Pod starts";
 
     void pull_secret(const api::Module& module, bool made) {
+        // KMM's worker Pods name it as imagePullSecrets, which kubelets pass over if it is not there; its build and
+        // sign Pods, and worker Pods that pull by themselves, mount it.
         put({std::string(k_pull_secret), "imageRepoSecret", module.image_repo_secret, made ? ".dockerconfigjson" : "?",
-             "Secret", "without it images are pulled as by anybody"});
+             "Secret",
+             made ? "without it no build, sign or worker Pod of render starts, and KMM's worker Pods pull without login"
+                  : "without it KMM's worker Pods pull without login, and those of render worker-pods do not start"});
     }
 
     void add(const std::optional<api::Build>& build, const std::optional<api::Sign>& sign, const std::string& path) {
@@ -125,11 +129,11 @@ private:
 };
 
 /// Looks up the references of one Module. With `absent`, which Secrets are not there is known; without, it is whatever
-/// was not read.
+/// was not read, and `whole` says that the whole cluster was.
 class ReferenceCheck {
 public:
-    ReferenceCheck(Findings& findings, const Known& known, const Names* absent)
-        : findings_(findings), known_(known), absent_(absent) {}
+    ReferenceCheck(Findings& findings, const Known& known, const Names* absent, bool whole)
+        : findings_(findings), known_(known), absent_(absent), whole_(whole) {}
 
     void run() {
         const References references(findings_.module());
@@ -159,7 +163,11 @@ private:
             return;
         }
         if (absent_ != nullptr ? reference.kind != "Secret" || !absent_->contains(reference.name)
-                               : space == spaces.end() && !is_elsewhere(reference)) {
+                               : space == spaces.end() && !whole_ && !is_elsewhere(reference)) {
+            return;
+        }
+        if (absent_ == nullptr && spaces.empty()) {  // a directory without any: they may be kept elsewhere on purpose
+            note_unread(reference);
             return;
         }
         report_absent(reference, others, space == spaces.end() ? nullptr : &space->second);
@@ -189,6 +197,18 @@ private:
         return "";
     }
     [[nodiscard]] bool is_elsewhere(const Reference& reference) const { return !elsewhere(reference).empty(); }
+
+    void note_unread(const Reference& reference) {
+        Diagnostic note;
+        note.severity = Severity::note;
+        note.code = reference.kind == "Secret" ? "secret-unknown" : "config-map-unknown";
+        note.message = fmt::format("{}: {}: {} {} is not in the cluster's directory, which has no {}s",
+                                   findings_.subject(), reference.field, reference.kind,
+                                   base::escape(reference.name), reference.kind);
+        note.position = findings_.place(reference.path);
+        note.hint = fmt::format("see that the cluster has it: {}", reference.harm);
+        findings_.add(std::move(note));
+    }
 
     void report_absent(const Reference& reference, const std::vector<Reference>& others, const KeysByName* here) {
         const std::string space = base::escape(ns());
@@ -288,6 +308,7 @@ private:
     Findings& findings_;
     const Known& known_;
     const Names* absent_;
+    bool whole_;
 };
 
 void add_made(Known& known, const api::WrappedObject& object) {
@@ -326,17 +347,20 @@ Known read_known(const api::Objects& objects) {
     return known;
 }
 
-void check_references(const api::Module& module, const Known& known, const Names* absent, Diagnostics& diagnostics) {
+void check_references(const api::Module& module, const Known& known, const Names* absent, bool whole,
+                      Diagnostics& diagnostics) {
     Findings findings(module, fmt::format("Module {}", module.full_name()), diagnostics);
-    ReferenceCheck(findings, known, absent).run();
+    ReferenceCheck(findings, known, absent, whole).run();
 }
 
 }  // namespace
 
-void check_secrets(const api::Objects& objects, Diagnostics& diagnostics) {
+void check_secrets(const api::Objects& objects, Reading reading, Diagnostics& diagnostics) {
     const Known known = read_known(objects);
     for (const auto* list : {&objects.modules, &objects.doubles}) {
-        for (const auto& module : *list) { check_references(module, known, nullptr, diagnostics); }
+        for (const auto& module : *list) {
+            check_references(module, known, nullptr, reading == Reading::whole, diagnostics);
+        }
     }
 }
 
@@ -345,7 +369,7 @@ void check_secrets(const api::Objects& objects, const SecretNames& absent, Diagn
     std::map<std::string, Names> missing;
     for (const auto& [ns, name] : absent) { missing[ns].insert(name); }
     for (const auto& module : objects.modules) {
-        check_references(module, known, &missing[module.meta.namespace_], diagnostics);
+        check_references(module, known, &missing[module.meta.namespace_], false, diagnostics);
     }
 }
 

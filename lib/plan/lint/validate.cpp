@@ -189,18 +189,14 @@ std::optional<std::pair<int, int>> parse_kubernetes_version(std::string_view tex
     if (major.ec != std::errc() || major.ptr == text.data() + text.size() || *major.ptr != '.') { return std::nullopt; }
     const auto minor = std::from_chars(major.ptr + 1, text.data() + text.size(), version.second);
     if (minor.ec != std::errc()) { return std::nullopt; }
-    return version;
+    const bool ends = minor.ptr == text.data() + text.size() || *minor.ptr == '.' || *minor.ptr == '+' ||
+                      *minor.ptr == '-';
+    return ends ? std::optional(version) : std::nullopt;
 }
 
 void check_dra_version(Findings& findings, const std::string& cluster) {
-    if (cluster.empty()) { return; }
     const auto version = parse_kubernetes_version(cluster);
-    if (!version) {
-        throw Error(Exit::usage, "bad-value",
-                    fmt::format("expected a version of Kubernetes as 1.34, found '{}'", base::escape(cluster)))
-            .hint("kubectl version prints that of the server");
-    }
-    if (version->first > 1 || (version->first == 1 && version->second >= k_dra_minor)) { return; }
+    if (!version || version->first > 1 || (version->first == 1 && version->second >= k_dra_minor)) { return; }
     findings.error("spec.dra", "dra-kubernetes-version",
                    fmt::format("spec.dra needs Kubernetes 1.{} or later, found {}", k_dra_minor, base::escape(cluster)),
                    "use spec.devicePlugin instead");
@@ -312,6 +308,13 @@ void validate_as(const api::Module& module, const std::string& subject, const Va
 }
 
 }  // namespace
+
+void require_kubernetes_version(const std::string& text) {
+    if (parse_kubernetes_version(text)) { return; }
+    throw Error(Exit::usage, "bad-value",
+                fmt::format("expected a version of Kubernetes as 1.34, found '{}'", base::escape(text)))
+        .hint("kubectl version prints that of the server");
+}
 
 void validate_module(const api::Module& module, const ValidateOptions& options, Diagnostics& diagnostics) {
     const std::string subject = fmt::format("Module {}", module.full_name());

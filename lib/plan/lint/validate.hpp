@@ -20,6 +20,9 @@ struct ValidateOptions {
     [[nodiscard]] bool has_rule_of(const Release& since) const { return !release || *release >= since; }
 };
 
+/// Errors: usage "bad-value" unless `text` is a version of Kubernetes, such as 1.34, v1.34.2 or v1.34.2+k3s1.
+void require_kubernetes_version(const std::string& text);
+
 /// All findings about one Module, appended in no particular order. Errors are KMM's own rules (facts: KMM 10.1),
 /// templates that cannot be expanded and versions that cannot be label values; warnings are traps that KMM admits. The
 /// codes are listed, with their meaning, by codes().

@@ -17,6 +17,18 @@ namespace {
 constexpr std::size_t k_told_max = 5;
 constexpr std::string_view k_default_name = "kmm-tools";
 
+/// How far the images of drivers that are ready were looked into.
+std::string_view extent(const std::vector<KernelVerdict>& verdicts) {
+    const auto any = [&](Looked looked) {
+        return std::any_of(verdicts.begin(), verdicts.end(),
+                           [&](const KernelVerdict& one) { return one.looked == looked; });
+    };
+    const bool modules = any(Looked::modules);
+    if (!any(Looked::image)) { return modules ? ": the modules in images fit" : ""; }
+    return modules ? ": images exist, the modules in some of them were not checked"
+                   : ": images exist, the modules in them were not checked";
+}
+
 }  // namespace
 
 std::string condition_reason(std::string_view code) {
@@ -52,8 +64,9 @@ Upgradeable judge_upgrade(const std::vector<KernelVerdict>& verdicts) {
         made.message = "no driver was checked";
     } else if (made.status) {
         made.reason = "AsExpected";
-        made.message = fmt::format("every driver is ready for {}",
-                                   base::join(std::vector<std::string>(kernels.begin(), kernels.end()), ", "));
+        made.message = fmt::format("every driver is ready for {}{}",
+                                   base::join(std::vector<std::string>(kernels.begin(), kernels.end()), ", "),
+                                   extent(verdicts));
     } else {
         made.reason = reasons.size() == 1 ? condition_reason(*reasons.begin()) : "MultipleReasons";
         const std::size_t more = told.size() > k_told_max ? told.size() - k_told_max : 0;

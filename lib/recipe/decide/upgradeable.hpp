@@ -11,6 +11,9 @@
 
 namespace kmm::recipe::decide {
 
+/// What was asked of a driver's image for one kernel.
+enum class Looked { nothing, image, modules };
+
 /// What one driver says of one kernel.
 struct KernelVerdict {
     std::string subject;  ///< "drivers/kmm-hello", "SpecialResource hello"
@@ -18,6 +21,7 @@ struct KernelVerdict {
     bool ready = false;
     std::string reason;   ///< a code
     std::string message;  ///< "" if the reason says it all
+    Looked looked = Looked::nothing;  ///< image: that it is there; modules: that the modules in it fit the kernel
 };
 
 struct Upgradeable {
@@ -27,7 +31,8 @@ struct Upgradeable {
     std::vector<KernelVerdict> blocking;
 };
 
-/// True if every driver is ready. No verdict at all is false, reason "NothingChecked".
+/// True if every driver is ready; the message says how far images were looked into. No verdict at all is false, reason
+/// "NothingChecked".
 [[nodiscard]] Upgradeable judge_upgrade(const std::vector<KernelVerdict>& verdicts);
 
 /// "NoImageNoSource" of "no-image-no-source".

@@ -31,6 +31,24 @@ TEST_SUITE("cli::unit") {
         CHECK(format_table({"A", "B", "C"}, rows, 1) == "A         B         C\n0123456…  0123456…  0123456…\n");
     }
 
+    TEST_CASE("a folded table has below its lines as many columns as it takes") {
+        const std::vector<std::string> headers{"NAME", "KERNEL", "NODES", "STATE", "REASON"};
+        const std::vector<std::vector<std::string>> rows{{"a", "5.14.0-427.43.1", "2", "fail", "no-mapping"},
+                                                         {"b", "-", "1", "pass", "-"}};
+        CHECK(folded_table(headers, rows, 1, 80) == format_table(headers, rows, 0));
+        CHECK(folded_table(headers, rows, 1, 35) ==
+              "NAME  KERNEL           NODES  STATE\na     5.14.0-427.43.1  2      fail\n  no-mapping\n"
+              "b     -                1      pass\n");
+        CHECK(folded_table(headers, rows, 1, 28) ==
+              "NAME  KERNEL           NODES\na     5.14.0-427.43.1  2\n  state fail, no-mapping\n"
+              "b     -                1\n  state pass\n");
+        CHECK(folded_table(headers, rows, 2, 21) ==
+              "NAME  KERNEL\na     5.14.0-427.43.1\n  nodes 2,\n  fail: no-mapping\nb     -\n  nodes 1, pass: -\n");
+        CHECK(folded_table(headers, rows, 1, 5) ==
+              "NAME\na\n  kernel 5.14.0-427.43.1,\n  nodes 2,\n  state fail,\n  no-mapping\nb\n  nodes 1,\n"
+              "  state pass\n");
+    }
+
     TEST_CASE("a table whose rows are not kept is the same") {
         std::vector<std::vector<std::string>> rows = {
             {"é", "x", "a\x1b[31m\nb"}, {"ab", "y"}, {"1", "2", "3", "4"}, {"0123456789", "0123456789", "0123456789"}};

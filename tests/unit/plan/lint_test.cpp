@@ -145,7 +145,7 @@ TEST_SUITE("plan::unit") {
         container.kernel_mappings[0].build->secrets = {"token"};
         const auto found = [&] {
             Diagnostics diagnostics;
-            plan::check_secrets(objects, diagnostics);
+            plan::check_secrets(objects, plan::Reading::part, diagnostics);
             return codes_of(diagnostics);
         };
         CHECK(found().empty());
@@ -161,7 +161,7 @@ TEST_SUITE("plan::unit") {
         add_secret("drivers");
         CHECK(found() == Codes(4, "secret-unknown"));
         Diagnostics diagnostics;
-        plan::check_secrets(objects, diagnostics);
+        plan::check_secrets(objects, plan::Reading::part, diagnostics);
         CHECK(diagnostics[0].hint == "did you mean pull?");
     }
 
@@ -490,5 +490,11 @@ TEST_SUITE("plan::unit") {
         plan::Options options;
         options.missing_images = {"*:v2-*"};
         CHECK(plan::upgrade_nodes(objects, objects.modules[0], options)[2].reason == "image-missing");
+        // kmm-upgrade leaves a cordoned node out, whatever the policy keeps there.
+        objects.modules[0].meta.annotations["kmmtools.dev/unload-policy"] = "on-delete";
+        objects.nodes[0].taints = {{"node.kubernetes.io/unschedulable", "", "NoSchedule"}};
+        const auto cordoned = plan::upgrade_nodes(objects, objects.modules[0], {})[2];
+        CHECK(cordoned.reason == "taint-not-tolerated");
+        CHECK(cordoned.message.ends_with(": node.kubernetes.io/unschedulable:NoSchedule"));
     }
 }

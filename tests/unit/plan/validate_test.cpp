@@ -420,9 +420,9 @@ TEST_SUITE("plan::unit") {
             CAPTURE(version);
             CHECK(findings(text, plan::ValidateOptions{version}).size() == 1);
         }
-        for (const auto* version : {"1", "latest", "1.x"}) {
+        for (const auto* version : {"1", "latest", "1.x", "1.34foo", ""}) {
             CAPTURE(version);
-            CHECK_THROWS_AS(static_cast<void>(findings(text, plan::ValidateOptions{version})), Error);
+            CHECK_THROWS_AS(plan::require_kubernetes_version(version), Error);
         }
     }
 

@@ -152,7 +152,7 @@ void print_judged(const Judged& judged, const Source& source, const cli::Args& a
 }
 
 Exit run_preflight(const cli::Args& args, cli::Context& context) {
-    preflight::require_question(args, {"kernel-devel"});
+    preflight::require_question(args, {"kernel-devel", "cert", "sig-enforce"});
     Reporting reporting(args);
     for (const auto& kernel : args.all("kernel")) plan::require_kernel_name(kernel);
     const auto interfaces = preflight::read_interfaces(args);

@@ -220,9 +220,13 @@ Diagnostic unknown_release(const plan::Release& release) {
 Exit run_validate(const cli::Args& args, cli::Context& context) {
     tell_of_selections(args, context);
     Reporting reporting(args);
-    Source source = read_source(args, context, args.positionals("FILE"));
     plan::ValidateOptions options;
-    options.kubernetes_version = args.get("kubernetes-version").value_or("");
+    if (const auto version = args.get("kubernetes-version")) {
+        with_context([] { return std::string("option --kubernetes-version"); },
+                     [&] { plan::require_kubernetes_version(*version); });
+        options.kubernetes_version = *version;
+    }
+    Source source = read_source(args, context, args.positionals("FILE"));
     plan::Options planned;
     planned.schedule_key = asked_schedule_key(args);
     options.release = asked_release(args);

@@ -129,7 +129,20 @@ value::Node verdict_node(const Verdict& verdict) {
 
 namespace {
 
-/// One answer for the cluster.
+using recipe::decide::Looked;
+
+Looked looked_at(const Verdict& verdict) {
+    if (verdict.checked == Checked::mapping) return Looked::nothing;
+    // With --cert alone modules are read, and compared with no kernel.
+    const bool compared =
+        verdict.checked == Checked::modules && verdict.question && verdict.question->interface != nullptr;
+    return compared ? Looked::modules : Looked::image;
+}
+
+Looked looked_at(const RecipeVerdict& verdict) {
+    if (verdict.checked == "modules") return Looked::modules;
+    return verdict.checked == "image" ? Looked::image : Looked::nothing;
+}
 
 }  // namespace
 
@@ -143,10 +156,11 @@ recipe::decide::Upgradeable judge_all(const std::vector<Verdict>& verdicts, cons
         const bool is_unasked = verdict.text() == "pass" && verdict.checked == Checked::mapping;
         all.push_back({"Module " + verdict.surveyed->module->full_name(), verdict.surveyed->kernel,
                        verdict.text() == "pass" && !is_unasked, is_unasked ? "image-not-checked" : verdict.reason(),
-                       is_unasked ? "its image was not checked" : message});
+                       is_unasked ? "its image was not checked" : message, looked_at(verdict)});
     }
     for (const auto& one : recipes)
-        all.push_back({"SpecialResource " + one.resource, one.kernel, one.text() == "pass", one.reason, one.message});
+        all.push_back({"SpecialResource " + one.resource, one.kernel, one.text() == "pass", one.reason, one.message,
+                       looked_at(one)});
     return recipe::decide::judge_upgrade(all);
 }
 

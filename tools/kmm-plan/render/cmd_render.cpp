@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
+#include "image/reference_option.hpp"
 #include "kmm-plan/source/operator_config.hpp"
 #include "kmm-plan/source/plan_options.hpp"
 #include "kmm-plan/source/read_summary.hpp"
@@ -95,9 +96,15 @@ render::Options render_options(const cli::Args& args, const Source& source) {
     options.worker_style = args.get("worker-style").value_or("pull") == "extract" ? render::WorkerStyle::extract
                                                                                   : render::WorkerStyle::pull;
     options.finalizers = args.flag("no-finalizers") ? render::Finalizers::none : render::Finalizers::as_operator;
-    options.worker_image = args.get("worker-image").value_or("kmm-worker:" KMM_VERSION);
-    options.build_image = args.get("build-image").value_or(options.build_image);
-    options.sign_image = args.get("sign-image").value_or(options.sign_image);
+    const auto image_of = [&](const char* option, std::string fallback) {
+        const auto given = args.get(option);
+        // Without a value of the user's --sign-image is empty: the operator's own image stands for it.
+        return given && (!given->empty() || args.source(option) == "option") ? image::require_reference(option, *given)
+                                                                              : std::move(fallback);
+    };
+    options.worker_image = image_of("worker-image", "kmm-worker:" KMM_VERSION);
+    options.build_image = image_of("build-image", options.build_image);
+    options.sign_image = image_of("sign-image", options.sign_image);
     options.operator_config = operator_config(args, source.objects);
     return options;
 }
@@ -107,7 +114,6 @@ Exit run_render(const cli::Args& args, cli::Context& context) {
     const auto whats = parse_whats(args.positionals("WHAT"));
     const auto out = args.get("out");
     check_out(args);
-    if (out) { warn_about_out(*out, args, context); }
     if (!args.all("cluster-name").empty()) {
         throw Error(Exit::usage, "usage", "--cluster-name is for render hub alone")
             .hint("leave it out, or use kmm-plan render hub");

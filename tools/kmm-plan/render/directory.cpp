@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kmm-plan/render/directory.hpp"
 
-#include <algorithm>
 #include <filesystem>
+#include <optional>
 
 #include <fmt/format.h>
 
 #include "base/text.hpp"
 #include "kmm-plan/render/output.hpp"
+#include "kmm-plan/source/ignored.hpp"
+#include "render/quote.hpp"
 #include "sys/file_ops.hpp"
 #include "value/writer.hpp"
 
@@ -15,13 +17,35 @@ namespace kmm::tool_plan {
 
 namespace {
 
-bool is_inside(const std::string& path, const std::string& directory) {
+/// `path` below `directory`, "." if it is the directory itself; nullopt if it lies elsewhere.
+std::optional<std::string> below(const std::string& path, const std::string& directory) {
     std::error_code error;
-    const auto inner = std::filesystem::weakly_canonical(path, error);
-    const auto outer = std::filesystem::weakly_canonical(directory, error);
-    if (!std::filesystem::is_directory(outer, error)) { return false; }
-    const auto [end, rest] = std::mismatch(outer.begin(), outer.end(), inner.begin(), inner.end());
-    return end == outer.end();
+    const auto inner = std::filesystem::weakly_canonical(std::filesystem::absolute(path, error), error);
+    const auto outer = std::filesystem::weakly_canonical(std::filesystem::absolute(directory, error), error);
+    if (!std::filesystem::is_directory(outer, error)) { return std::nullopt; }
+    const std::string relative = inner.lexically_relative(outer).string();
+    if (relative.empty() || relative == ".." || relative.starts_with("../")) { return std::nullopt; }
+    return relative;
+}
+
+/// No directory is read whose name begins with a dot.
+bool is_hidden(const std::string& relative) {
+    return relative != "." && (relative.front() == '.' || relative.find("/.") != std::string::npos);
+}
+
+void require_apart(const std::string& out, const std::string& input, bool can_ignore, const cli::Args& args) {
+    const auto relative = below(out, input);
+    if (!relative || is_hidden(*relative)) { return; }
+    if (can_ignore && *relative != "." && Ignored(args.all("ignore")).takes(*relative)) { return; }
+    const std::string shown = base::escape(out);
+    throw Error(Exit::usage, "out-in-input",
+                *relative == "." ? fmt::format("--out {} is the directory that is read", shown)
+                                 : fmt::format("--out {} lies in {}, which is read", shown, base::escape(input)))
+        .detail("effect", "the next command would read what is written there, and find objects twice")
+        .hint(fmt::format("write into a directory beside it{}",
+                          !can_ignore || *relative == "."
+                              ? ""
+                              : ", or leave it out of what is read: --ignore " + render::shell_word(*relative)));
 }
 
 void print_changes(const OutputChanges& changes, const std::string& directory, cli::Context& context) {
@@ -46,23 +70,17 @@ void check_out(const cli::Args& args) {
         throw Error(Exit::usage, "missing-option", "--prune needs --out DIR")
             .hint("it removes files that an earlier --out wrote");
     }
-    if (out && out->empty()) { throw Error(Exit::usage, "usage", "--out needs a directory")
-        .hint("for example --out rendered"); }
-}
-
-void warn_about_out(const std::string& out, const cli::Args& args, cli::Context& context) {
-    std::vector<std::string> inputs = args.all("filename");
-    if (const auto cluster = args.get("cluster")) { inputs.push_back(*cluster); }
-    for (const auto& input : inputs) {
-        if (input == "-" || context.verbosity < 0 || !is_inside(out, input)) { continue; }
-        Diagnostic warning;
-        warning.severity = Severity::warning;
-        warning.code = "out-in-input";
-        warning.message = fmt::format("--out {} lies in {}, which is read", base::escape(out), base::escape(input));
-        warning.hint =
-            "the next run reads what is written there and finds objects twice: write it beside that directory, or "
-            "leave it out with --ignore";
-        context.console.err(cli::diagnostic_text(warning, context.color_err));
+    if (!out) { return; }
+    if (out->empty()) {
+        throw Error(Exit::usage, "usage", "--out needs a directory").hint("for example --out rendered");
+    }
+    const auto files = args.all("filename");
+    for (const auto& file : files) {
+        if (file != "-") { require_apart(*out, file, true, args); }
+    }
+    // Beside documents only an option makes a directory cluster count.
+    if (const auto cluster = args.get("cluster"); cluster && (files.empty() || args.source("cluster") == "option")) {
+        require_apart(*out, *cluster, false, args);
     }
 }
 

@@ -10,11 +10,9 @@
 
 namespace kmm::tool_plan {
 
-/// Errors: usage for --prune without --out, and for an empty --out.
+/// Errors: usage for --prune without --out, and for an empty --out; usage "out-in-input" for an --out in a directory
+/// that is read: the next run would read what this one writes.
 void check_out(const cli::Args& args);
-
-/// Warns on standard error ("out-in-input") if `out` lies in what is read: the next run would take it for the cluster.
-void warn_about_out(const std::string& out, const cli::Args& args, cli::Context& context);
 
 /// Writes each document as the file of the same index in `names` (without ending, "DIRECTORY/NAME" allowed) below
 /// --out, in the format of -o, and says on standard error what changed. `in_use` are names that --prune leaves alone.

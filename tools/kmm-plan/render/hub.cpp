@@ -12,6 +12,7 @@
 #include "cluster/folder/documents.hpp"
 #include "kmm-plan/render/directory.hpp"
 #include "kmm-plan/render/output.hpp"
+#include "kmm-plan/source/plan_options.hpp"
 #include "kmm-plan/source/source.hpp"
 #include "plan/lint/lint.hpp"
 #include "plan/lint/validate.hpp"
@@ -186,14 +187,13 @@ Exit run_render_hub(const cli::Args& args, cli::Context& context) {
     refuse_other_options(args);
     const auto out = args.get("out");
     check_out(args);
-    if (out) { warn_about_out(*out, args, context); }
     HubInput input = gather(args, context);
     check_input(input, context);
     Source asked;
     asked.objects.managed_cluster_modules = input.objects.managed_cluster_modules;
     check_namespace({&asked, 1}, args);
     render::HubBundles rendered =
-        render::hub_bundles(input.objects.managed_cluster_modules, clusters_of(input), args.all("missing"));
+        render::hub_bundles(input.objects.managed_cluster_modules, clusters_of(input), missing_images(args));
     for (const auto& finding : rendered.findings) {
         if (context.verbosity >= 0) { context.console.err(cli::diagnostic_text(finding, context.color_err)); }
     }

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "base/counted.hpp"
+#include "base/join_some.hpp"
 #include "base/text.hpp"
 #include "cli/document.hpp"
 #include "cli/table.hpp"
@@ -22,6 +23,7 @@
 #include "plan/fleet/make_plan.hpp"
 #include "plan/fleet/survey.hpp"
 #include "plan/kmm/eligible.hpp"
+#include "plan/kmm/image_name.hpp"
 #include "plan/kmm/resolve.hpp"
 #include "plan/kmm/template.hpp"
 #include "preflight/images.hpp"
@@ -174,14 +176,41 @@ Images collect(const Source& source, const std::vector<std::string>& kernels, Di
     return images;
 }
 
+/// Where the first Module that wants the image names it.
+Position place_of_image(const Wanted& wanted) {
+    const auto& module = *wanted.module;
+    for (const auto* part : {&module.device_plugin, &module.dra}) {
+        for (const char* name : {"initContainer", "container"}) {
+            const auto* image = *part ? (*part)->find_path({name, "image"}) : nullptr;
+            if (image != nullptr && image->text() == wanted.image)
+                return {module.meta.origin.file, image->mark().line, image->mark().column};
+        }
+    }
+    const auto resolution = plan::resolve(module, wanted.resolved.kernel);
+    const auto* resolved = std::get_if<plan::Resolved>(&resolution);
+    const std::string container = "spec.moduleLoader.container";
+    const char* field = wanted.signed_images.empty() ? "containerImage" : "sign.unsignedImage";
+    for (const auto& path : {resolved == nullptr ? "" : fmt::format("{}.kernelMappings[{}].{}", container,
+                                                                    resolved->mapping_index, field),
+                             fmt::format("{}.{}", container, field)})
+        if (const auto place = module.places.find(path); place != module.places.end()) return place->second;
+    return module.meta.origin;
+}
+
+/// Digests that the names have, and what is wrong with names that have a fault.
 void take_pinned(Images& images) {
+    constexpr std::size_t k_named_max = 3;
     for (auto& [name, wanted] : images) {
-        try {
-            if (const auto reference = image::parse_reference(name); reference.digest)
-                wanted.digest = reference.digest->to_string();
-        } catch (const Error& error) {
-            wanted.findings.push_back(
-                {Severity::error, error.code(), error.message(), std::nullopt, error.hint(), Exit::checks_failed});
+        if (auto fault = plan::image_name_fault(name)) {
+            const std::vector<std::string> modules(wanted.modules.begin(), wanted.modules.end());
+            fault->severity = Severity::error;
+            fault->exit = Exit::checks_failed;
+            fault->message = fmt::format("Module{} {}: {}", modules.size() == 1 ? "" : "s",
+                                         base::join_some(modules, k_named_max), fault->message);
+            if (auto place = place_of_image(wanted); !place.file.empty()) fault->position = std::move(place);
+            wanted.findings.push_back(std::move(*fault));
+        } else if (const auto reference = image::parse_reference(name); reference.digest) {
+            wanted.digest = reference.digest->to_string();
         }
     }
 }
@@ -271,7 +300,7 @@ void print(const Images& images, cli::Context& context) {
                      ? "-"
                      : base::join(std::vector<std::string>(wanted.kernels.begin(), wanted.kernels.end()), ",")});
         context.console.out(
-            cli::format_table({"IMAGE", "DIGEST", "MODULES", "KERNELS"}, rows, context.table_width()));
+            cli::folded_table({"IMAGE", "DIGEST", "MODULES", "KERNELS"}, std::move(rows), 1, context.table_width()));
     }
 }
 

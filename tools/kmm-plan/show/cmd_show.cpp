@@ -218,14 +218,14 @@ void each_row(const std::vector<Shown>& all, bool wide, const std::function<void
 /// Where the table is too wide, the reason stands below its line: a code that is cut says nothing.
 std::string with_reasons_below(std::vector<std::string> headers, std::vector<std::vector<std::string>> rows,
                                std::size_t width, std::size_t image) {
-    headers.pop_back();
-    std::vector<std::string> reasons{""};  // below the headers
+    std::vector<std::string> reasons;
     for (auto& row : rows) {
-        reasons.push_back(fmt::format("  {}\n", row.back()));
+        reasons.push_back(std::move(row.back()));
         row.pop_back();
     }
     shorten_images(rows, width, image);
-    return cli::interleaved(cli::format_table(headers, rows, width), reasons);
+    for (std::size_t i = 0; i < rows.size(); ++i) { rows[i].push_back(std::move(reasons[i])); }
+    return cli::folded_table(std::move(headers), std::move(rows), 1, width);
 }
 
 /// The table of a terminal, whose width decides which form it has.

@@ -12,6 +12,7 @@
 #include "kmm-plan/source/plan_options.hpp"
 #include "kmm-plan/verbs.hpp"
 #include "plan/fleet/upgrade_view.hpp"
+#include "render/quote.hpp"
 
 namespace kmm::tool_plan {
 
@@ -61,8 +62,43 @@ value::Node upgrade_document(const Source& source, const api::Module& module, co
     return document;
 }
 
-std::string upgrade_text(const api::Module& module, const std::string& version, const UpgradeNodes& nodes,
-                         std::size_t width) {
+/// What comes before the upgrade where the Module is that of -f: the cluster has another one, or none. "" else, and
+/// where documents alone were read, which may be what a cluster has.
+std::string apply_text(const Source& source, const api::Module& module, const cli::Args& args) {
+    const auto* files = source.description.find("files");
+    const auto* directory = source.description.find("cluster");
+    const std::string& file = module.meta.origin.file;
+    const auto is_its = [&](const value::Node& one) { return one.text() == file; };
+    if (files == nullptr || std::none_of(files->items().begin(), files->items().end(), is_its)) { return ""; }
+    constexpr std::string_view k_below = "\n      ";
+    if (directory != nullptr) {
+        return fmt::format("write the Module of {} into {}, then{}",
+                           file == "-" ? "standard input" : render::shell_word(file),
+                           render::shell_word(directory->text()), k_below);
+    }
+    if (!source.live) { return ""; }
+    return fmt::format("kubectl apply -f {}{}{}", render::shell_word(file),
+                       given_options(args, {"kubeconfig", "context"}), k_below);
+}
+
+/// The line about the command that upgrades what is listed, or says why the first node cannot be.
+std::string next_text(const Source& source, const api::Module& module, const std::string& version,
+                      const plan::UpgradeNode* blocked, const cli::Args& args) {
+    if (blocked != nullptr) {
+        return fmt::format("next  kmm-plan why {} {}{}\n", render::shell_word(blocked->node),
+                           render::shell_word(module.full_name()),
+                           given_options(args, {"filename", "ignore", "cluster", "kubeconfig", "context", "kernel",
+                                                "reboot", "taint", "label", "missing", "kmm-version"}));
+    }
+    // The cluster is not as it is imagined here.
+    if (source.description.find("whatIf") != nullptr) { return ""; }
+    return fmt::format("next  {}kmm-upgrade start module {} --to {}{}\n", apply_text(source, module, args),
+                       render::shell_word(module.full_name()), render::shell_word(version),
+                       given_options(args, {"node", "selector", "cluster", "kubeconfig", "context"}));
+}
+
+std::string upgrade_text(const Source& source, const api::Module& module, const std::string& version,
+                         const UpgradeNodes& nodes, const cli::Args& args, std::size_t width) {
     std::vector<std::vector<std::string>> rows;
     for (const auto& node : nodes) {
         rows.push_back({node.node, node.kernel.empty() ? "-" : node.kernel, node.current, version, steps_text(node),
@@ -72,14 +108,9 @@ std::string upgrade_text(const api::Module& module, const std::string& version, 
     const auto blocked = count([](const auto& node) { return !node.reason.empty(); });
     const auto done = count([](const auto& node) { return node.reason.empty() && node.steps.empty(); });
     const auto open = static_cast<std::ptrdiff_t>(nodes.size()) - blocked - done;
-    std::string next;
-    if (blocked > 0) {
-        const auto first =
-            std::find_if(nodes.begin(), nodes.end(), [](const auto& node) { return !node.reason.empty(); });
-        next = fmt::format("next  kmm-plan why {} {}\n", first->node, module.full_name());
-    } else if (open > 0) {
-        next = fmt::format("next  kmm-upgrade start module {} --to {}\n", module.full_name(), version);
-    }
+    const auto first = std::find_if(nodes.begin(), nodes.end(), [](const auto& node) { return !node.reason.empty(); });
+    const std::string next =
+        blocked + open == 0 ? "" : next_text(source, module, version, blocked > 0 ? &*first : nullptr, args);
     return cli::folded_table({"NODE", "KERNEL", "CURRENT", "TARGET", "STEPS", "BLOCKER"}, std::move(rows), 2, width) +
            fmt::format("\n{} of {} to upgrade, one after the other; {} blocked, {} done\n", open,
                        base::counted(nodes.size(), "node"), blocked, done) +
@@ -107,7 +138,7 @@ Exit run_upgrade_plan(const cli::Args& args, cli::Context& context) {
     if (context.output == "name") {
         for (const auto& node : nodes) { context.console.out(node.node + "\n"); }
     } else if (context.output == "table" || context.output == "wide") {
-        context.console.out(upgrade_text(module, version, nodes, context.table_width()));
+        context.console.out(upgrade_text(source, module, version, nodes, args, context.table_width()));
     } else {
         print_document(context, upgrade_document(source, module, version, nodes));
     }

@@ -112,13 +112,18 @@ void apply_what_if(const cli::Args& args, Source& source, const cli::Context& co
         if (!change.text.empty()) { plan::require_kernel_name(change.text); }
         plan::reboot(objects, change.node, change.text);
     });
+    const auto note_idle = [&](const char* option, const plan::NodeChange& change) {
+        if (context.verbosity < 0) { return; }
+        const std::string who = change.node ? fmt::format("node {} does not have", *change.node) : "no node has";
+        context.console.err(fmt::format("note: --{} {}: {} that {}\n", option, base::escape(change.text), who, option));
+    };
     each("taint", [&](const plan::NodeChange& change) {
         plan::check_node_name(objects, change);
-        plan::set_taint(objects, change);
+        if (!plan::set_taint(objects, change)) { note_idle("taint", change); }
     });
     each("label", [&](const plan::NodeChange& change) {
         plan::check_node_name(objects, change);
-        plan::set_label(objects, change);
+        if (!plan::set_label(objects, change)) { note_idle("label", change); }
     });
     Diagnostics findings;
     if (!args.all("label").empty() && context.verbosity >= 0) { plan::check_selectors(objects, findings); }
@@ -157,10 +162,19 @@ std::optional<plan::Release> asked_release(const cli::Args& args) {
     return asked_schedule_key(args) ? plan::parse_release(args.get("kmm-version").value_or("auto")) : std::nullopt;
 }
 
+std::vector<std::string> missing_images(const cli::Args& args) {
+    auto names = args.all("missing");
+    if (std::find(names.begin(), names.end(), "") != names.end()) {
+        throw Error(Exit::usage, "bad-value", "--missing: expected the name of an image, found ''")
+            .hint("leave it out where every image exists");
+    }
+    return names;
+}
+
 plan::Options plan_options(const cli::Args& args, const Source& source) {
     plan::Options options;
     options.next = args.flag("next");
-    options.missing_images = args.all("missing");
+    options.missing_images = missing_images(args);
     options.schedule_key = asked_schedule_key(args);
     return plan::complete(std::move(options), source.objects);
 }

@@ -35,7 +35,11 @@ void warn_of_shared_images(Source& source, const std::vector<const api::Node*>& 
 /// The key of that KMM's schedule label, nullopt for auto. Errors: usage "bad-kmm-version".
 [[nodiscard]] std::optional<api::ScheduleKey> asked_schedule_key(const cli::Args& args);
 
-/// What those options ask for, with what is to be detected taken from the source. Errors: usage "bad-kmm-version".
+/// Those of --missing. Errors: usage "bad-value" for an empty one.
+[[nodiscard]] std::vector<std::string> missing_images(const cli::Args& args);
+
+/// What those options ask for, with what is to be detected taken from the source. Errors: usage "bad-kmm-version", and
+/// "bad-value" for an empty --missing.
 [[nodiscard]] plan::Options plan_options(const cli::Args& args, const Source& source);
 
 }  // namespace kmm::tool_plan

@@ -14,6 +14,8 @@
 #include "cluster/folder/directory_store.hpp"
 #include "cluster/folder/documents.hpp"
 #include "cluster/seam/selector.hpp"
+#include "kmm-plan/source/asked.hpp"
+#include "kmm-plan/source/ignored.hpp"
 #include "kmm-plan/source/live.hpp"
 #include "kmm-plan/source/operator_config.hpp"
 #include "kube/kubeconfig.hpp"
@@ -21,6 +23,7 @@
 #include "plan/kmm/release.hpp"
 #include "plan/lint/lint.hpp"
 #include "plan/lint/validate.hpp"
+#include "render/quote.hpp"
 #include "sys/file_ops.hpp"
 
 namespace kmm::tool_plan {
@@ -57,7 +60,9 @@ void check_secrets(Source& source) {
     if (source.live) {
         plan::check_secrets(source.objects, source.absent_secrets, source.diagnostics);
     } else {
-        plan::check_secrets(source.objects, source.diagnostics);
+        const bool is_directory = source.description.find("cluster") != nullptr;
+        plan::check_secrets(source.objects, is_directory ? plan::Reading::whole : plan::Reading::part,
+                            source.diagnostics);
     }
 }
 
@@ -202,28 +207,6 @@ std::string given_namespace(const cli::Args& args) {
     return name;
 }
 
-/// A glob with a slash is compared with the path below the directory and with those of the directories on the way, one
-/// without with each name.
-bool is_ignored(std::string_view path, const std::vector<std::string>& globs) {
-    return std::any_of(globs.begin(), globs.end(), [&](std::string_view glob) {
-        if (glob.starts_with("./")) { glob.remove_prefix(2); }
-        while (glob.ends_with('/')) { glob.remove_suffix(1); }
-        const bool whole = glob.find('/') != std::string_view::npos;
-        if (glob.starts_with('/')) { glob.remove_prefix(1); }
-        std::size_t begin = 0;
-        while (true) {
-            const std::size_t end = path.find('/', begin);
-            if (plan::glob_matches(glob, whole
-                                             ? path.substr(0, end)
-                                             : path.substr(begin, end == std::string_view::npos ? end : end - begin))) {
-                return true;
-            }
-            if (end == std::string_view::npos) { return false; }
-            begin = end + 1;
-        }
-    });
-}
-
 void check_source(Source& source, const cli::Args& args, cli::Context& context) {
     // What releases take as a PreflightValidation differs, and no plan depends on it.
     std::erase_if(source.objects.release_marks, [](const api::ReleaseMark& mark) {
@@ -257,6 +240,7 @@ void check_source(Source& source, const cli::Args& args, cli::Context& context) 
     if (has_errors(source.diagnostics)) { throw Error::from_diagnostics(std::move(source.diagnostics)); }
     if (context.verbosity >= 0) {
         for (const auto& diagnostic : source.diagnostics) {
+            if (!is_asked(diagnostic, args)) { continue; }
             context.console.err(cli::diagnostic_text(diagnostic, context.color_err));
         }
     }
@@ -280,12 +264,14 @@ std::vector<Source> read_sources(const cli::Args& args, cli::Context& context,
     // Standard input can be read once: the documents are read before any cluster.
     api::Objects objects;
     Diagnostics faults;
+    Ignored ignored(args.all("ignore"));
     const auto files = names.empty() ? names
                                      : cluster::read_documents(
                                            names, objects, faults, given_namespace(args),
-                                           [globs = args.all("ignore"), &is_left_out](std::string_view path) {
-                                               return is_ignored(path, globs) || (is_left_out && is_left_out(path));
+                                           [&](std::string_view path) {
+                                               return ignored.takes(path) || (is_left_out && is_left_out(path));
                                            });
+    if (is_option(args, "ignore") && context.verbosity >= 0) { context.console.err(ignored.notes()); }
     if (!names.empty()) { api::finish(objects, faults); }
     std::vector<Source> sources;
     switch (place) {
@@ -435,6 +421,20 @@ const api::Module& find_module(const Source& source, const cli::Args& args, cons
     throw Error(Exit::not_found, "module-not-found", fmt::format("there is no Module {}", base::escape(asked)))
         .hint(elsewhere.empty() ? did_you_mean(name, known)
                                 : fmt::format("did you mean {}?", base::join(elsewhere, " or ")));
+}
+
+std::string given_options(const cli::Args& args, const std::vector<std::string_view>& options) {
+    std::string text;
+    for (const auto option : options) {
+        if (!is_option(args, option)) { continue; }
+        for (const auto& value : args.all(option)) {
+            const auto name = option == "filename"   ? std::string("-f")
+                              : option == "selector" ? std::string("-l")
+                                                     : fmt::format("--{}", option);
+            text += fmt::format(" {} {}", name, render::shell_word(value));
+        }
+    }
+    return text;
 }
 
 void check_namespace(std::span<const Source> sources, const cli::Args& args) {

@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "api/types.hpp"
@@ -79,6 +80,10 @@ void keep_nodes(Source& source, const cli::Args& args, const std::vector<std::st
 /// The Module "NAMESPACE/NAME", or "NAME" if it is unique or -n is given. Errors: not_found "module-not-found" with the
 /// nearest name, usage "ambiguous-module".
 [[nodiscard]] const api::Module& find_module(const Source& source, const cli::Args& args, const std::string& name);
+
+/// " --node node-a --cluster ./fleet": those of `options` that stand on the command line, as words of a shell, for a
+/// command that is to be about the same nodes and the same cluster.
+[[nodiscard]] std::string given_options(const cli::Args& args, const std::vector<std::string_view>& options);
 
 /// For verbs that take -n as a filter: a misspelt namespace must not end as "nothing to do". Errors: not_found
 /// "no-modules" if something was read of namespaces and nothing of the one of -n.

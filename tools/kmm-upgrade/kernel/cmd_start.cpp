@@ -276,6 +276,7 @@ std::string own_node(cluster::Workloads& workloads, const upgrade::Run& run) {
 Exit run_start_kernel(const cli::Args& args, cli::Context& context) {
     const auto command = args.wanted(
         "install", "COMMAND", "what installs the release on a node, as --install 'apt-get install -y linux-image-$1'");
+    preflight::require_question(args, {"kernel-devel", "cert", "sig-enforce"}, preflight::PolicyUse::nodes);
     const auto release = args.get("to").value_or("");
     if (is_to_be_resumed(args, context, [&](const upgrade::Run& run) {
             return run.rules == &upgrade::kernel::procedure_kernel() && run.to_version == release &&

@@ -17,6 +17,7 @@
 #include "cluster/worker/local_runner.hpp"
 #include "cluster/worker/pod_runner.hpp"
 #include "cluster/worker/ssh_runner.hpp"
+#include "image/reference_option.hpp"
 #include "kmm-upgrade/codes.hpp"
 #include "kmm-upgrade/reach/image_policy.hpp"
 #include "upgrade/module/subject.hpp"
@@ -123,7 +124,8 @@ void Reach::choose(upgrade::Options& options, const cluster::Place& place, Age a
     if (options.via == Via::local && bundle_prefix(options.worker))
         throw Error(Exit::usage, "bad-value", "--worker bundle is for nodes that are reached by ssh, found --via local")
             .hint("leave --worker out: kmm-worker of this host is used");
-    options.worker_image = args.get("worker-image").value_or(options.worker_image);
+    if (const auto image = args.get("worker-image"))
+        options.worker_image = image::require_reference("worker-image", *image);
     options.worker_namespace = args.get("worker-namespace").value_or(options.worker_namespace);
     options.lease_namespace = args.get("lease-namespace").value_or(options.lease_namespace);
     if (const auto said = args.get("operator")) options.operator_said = *said == "auto" ? "" : *said;

@@ -14,6 +14,7 @@
 #include "kmm-upgrade/session/pools.hpp"
 #include "kmm-upgrade/verbs.hpp"
 #include "plan/fleet/matrix.hpp"
+#include "preflight/images.hpp"
 #include "recipe/files/findings.hpp"
 #include "recipe/files/observe.hpp"
 #include "recipe/files/options.hpp"
@@ -371,6 +372,7 @@ std::vector<drive::Judged> unjudged(const Release& release) {
 
 Exit run_start_recipe(const cli::Args& args, cli::Context& context) {
     const auto name = args.positional("NAME");
+    preflight::require_question(args, {}, preflight::PolicyUse::nodes);
     if (is_to_be_resumed(args, context, [&](const upgrade::Run& run) { return asks_for_rollout(run, args); }))
         return run_resume(args, context);
     Access access(args, context);

@@ -110,8 +110,7 @@ Exit run_history(const cli::Args& args, cli::Context& context) {
         context.console.out(fmt::format("no upgrade is recorded in {}\n", base::escape(record.directory().path())));
         return Exit::ok;
     }
-    context.console.out(
-        cli::format_table(headers, rows, context.table_width()));
+    context.console.out(cli::folded_table(headers, std::move(rows), 1, context.table_width()));
     return Exit::ok;
 }
 

@@ -178,12 +178,24 @@ TEST_CASE("one driver that is not ready blocks the cluster") {
     const KernelVerdict bad{"SpecialResource c", "k2", false, "no-image-no-source", "x is not there"};
     CHECK(judge_upgrade({good}).status);
     CHECK(judge_upgrade({good}).reason == "AsExpected");
+    CHECK(judge_upgrade({good}).message == "every driver is ready for k2");
     const auto blocked = judge_upgrade({good, bad});
     CHECK_FALSE(blocked.status);
     CHECK(blocked.reason == "NoImageNoSource");
     CHECK(blocked.message == "SpecialResource c is not ready for kernel k2: x is not there");
     CHECK(judge_upgrade({bad, {"Module d", "k2", false, "symbol-version-differs", ""}}).reason == "MultipleReasons");
     CHECK_FALSE(judge_upgrade({}).status);
+}
+
+TEST_CASE("a condition says how far images were looked into") {
+    KernelVerdict image{"Module a/b", "k2", true, "image-present", "", Looked::image};
+    KernelVerdict modules{"Module a/c", "k2", true, "literal-match", "", Looked::modules};
+    CHECK(judge_upgrade({image}).status);
+    CHECK(judge_upgrade({image}).message ==
+          "every driver is ready for k2: images exist, the modules in them were not checked");
+    CHECK(judge_upgrade({modules}).message == "every driver is ready for k2: the modules in images fit");
+    CHECK(judge_upgrade({image, modules}).message ==
+          "every driver is ready for k2: images exist, the modules in some of them were not checked");
 }
 
 TEST_CASE("a long list of reasons is cut, and counted") {

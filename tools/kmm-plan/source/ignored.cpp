@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kmm-plan/source/ignored.hpp"
+
+#include <fmt/format.h>
+
+#include "base/text.hpp"
+#include "plan/decide/policy.hpp"
+
+namespace kmm::tool_plan {
+
+namespace {
+
+bool glob_takes(std::string_view glob, std::string_view path) {
+    if (glob.starts_with("./")) { glob.remove_prefix(2); }
+    while (glob.ends_with('/')) { glob.remove_suffix(1); }
+    const bool whole = glob.find('/') != std::string_view::npos;
+    if (glob.starts_with('/')) { glob.remove_prefix(1); }
+    std::size_t begin = 0;
+    while (true) {
+        const std::size_t end = path.find('/', begin);
+        if (plan::glob_matches(glob, whole ? path.substr(0, end)
+                                           : path.substr(begin, end == std::string_view::npos ? end : end - begin))) {
+            return true;
+        }
+        if (end == std::string_view::npos) { return false; }
+        begin = end + 1;
+    }
+}
+
+}  // namespace
+
+Ignored::Ignored(const std::vector<std::string>& globs) {
+    for (const auto& glob : globs) { globs_.emplace_back(glob, false); }
+}
+
+bool Ignored::takes(std::string_view path) {
+    bool found = false;
+    for (auto& [glob, is_used] : globs_) {
+        if (glob_takes(glob, path)) { found = is_used = true; }
+    }
+    return found;
+}
+
+std::string Ignored::notes() const {
+    std::string text;
+    for (const auto& [glob, is_used] : globs_) {
+        if (!is_used) { text += fmt::format("note: --ignore {} matches nothing below -f\n", base::escape(glob)); }
+    }
+    return text;
+}
+
+}  // namespace kmm::tool_plan
