@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import time
@@ -76,7 +77,7 @@ class Cut(UpgradeCase):
         if code == 11:
             self.assertIn("kmm-upgrade", self.output().strip().splitlines()[-1])
             shown = self.upgrade("show")
-            self.upgrade(*(("retry", "node-b") if "kmm-upgrade retry node-b" in shown else ("resume",)), expect=None)
+            self.upgrade(*(("retry", "node-b") if re.search("kmm-upgrade retry .*node-b", shown) else ("resume",)), expect=None)
             self.upgrade("resume", expect=None)
         else:
             self.assertEqual(code, 0, self.output())
