@@ -229,8 +229,9 @@ Finding cgroup_version(const CheckInput& input) {
         return {Outcome::ok, fmt::format("{} takes cgroup v1 and v2", facts->minor.text())};
     }
     const auto configuration = kubelet_config_map(input.inventory);
-    Finding unknown{Outcome::skip,
-                    fmt::format("{} needs cgroup v2; which one a node has is asked with --via ssh", facts->minor.text())};
+    Finding unknown{
+        Outcome::skip,
+        fmt::format("{} needs cgroup v2; which one a node has is asked with --via ssh", facts->minor.text())};
     if (input.nodes != nullptr) {
         const Node map = configuration.root ? *configuration.root : Node();
         auto on_nodes = each_node(input, "every node has cgroup v2, or a kubelet that takes v1",

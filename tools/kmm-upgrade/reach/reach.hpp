@@ -22,9 +22,10 @@ public:
     explicit Reach(ClusterAccess& cluster) : call_(cluster.call()), cluster_(cluster) {}
 
     /// Puts --via, --worker-image, --operator, --repair, --ssh-config, --worker, and --policy with --signature-key over
-    /// what is recorded. Those of the command line that the way does not use are refused. A run that is `fresh` and names no way uses worker Pods on an API server, and ssh elsewhere;
-    /// one that is `adopted` does so, too, and may lack the image of worker Pods, which the next command that reaches a
-    /// node asks for. Errors: usage "missing-option", "bad-value".
+    /// what is recorded. Those of the command line that the way does not use are refused. A run that is `fresh` and
+    /// names no way uses worker Pods on an API server, and ssh elsewhere; one that is `adopted` does so, too, and may
+    /// lack the image of worker Pods, which the next command that reaches a node asks for. Errors: usage
+    /// "missing-option", "bad-value".
     enum class Age { fresh, adopted, recorded };
     void choose(upgrade::Options& options, const cluster::Place& place, Age age) const;
     /// The runner that `options` name, for the open cluster, which must outlive it.
