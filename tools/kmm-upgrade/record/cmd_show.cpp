@@ -67,7 +67,7 @@ void add_comparison(value::Node& document, const Comparison& comparison) {
     if (!comparison.problem.empty()) document.set("clusterProblem", comparison.problem);
 }
 
-PlaceOptions place_of(const Call& call) { return {call.args(), call.context().program}; }
+PlaceOptions named_place(const Call& call) { return {call.args(), call.context().program}; }
 
 std::string show_text(RecordAccess& record, const upgrade::Run& run, std::size_t width,
                       const std::string& follow = "kmm-upgrade show --watch") {
@@ -76,7 +76,7 @@ std::string show_text(RecordAccess& record, const upgrade::Run& run, std::size_t
         for (const auto& command : recorded_commands(run))
             commands += fmt::format("{:<9}  {}\n", "runs", base::escape(command));
     }
-    return properties(run, owner_of(record, run), width, follow, place_of(record.call())) + commands + "\n" +
+    return properties(run, owner_of(record, run), width, follow, named_place(record.call())) + commands + "\n" +
            node_table(run, width);
 }
 
@@ -86,7 +86,7 @@ std::vector<std::string> screen_lines(RecordAccess& record, const upgrade::Run& 
     constexpr std::size_t k_nodes = 4;  // lines of the table at least
     const auto width = console.width() - 1, rows = console.height() - 1;
     std::vector<std::string> lines;
-    const auto summary = properties(run, owner_of(record, run), width, "", place_of(record.call()));
+    const auto summary = properties(run, owner_of(record, run), width, "", named_place(record.call()));
     for (const auto line : base::split(summary, '\n')) lines.emplace_back(line);
     if (const auto most = rows > k_nodes + 2 ? rows - k_nodes : 2; lines.size() > most) {
         lines.resize(most - 1);
@@ -99,7 +99,7 @@ std::vector<std::string> screen_lines(RecordAccess& record, const upgrade::Run& 
 
 /// The run, and what `resume` would run on this machine.
 value::Node shown_document(RecordAccess& record, const upgrade::Run& run) {
-    auto node = document(run, place_of(record.call()));
+    auto node = document(run, named_place(record.call()));
     if (const auto commands = recorded_commands(run); !commands.empty() && !upgrade::is_final_run_state(run.state))
         node.set("recordedCommands", value::Node::strings(commands));
     return node;
@@ -112,7 +112,7 @@ Exit show_idle(RecordAccess& record) {
     context.console.out(fmt::format("state      idle: no upgrade is recorded in {}\n"
                                     "next       {}\n",
                                     base::escape(record.directory().path()),
-                                    base::escape(place_of(record.call())
+                                    base::escape(named_place(record.call())
                                                      .put_into("kmm-upgrade start module MODULE --to VERSION"))));
     return Exit::ok;
 }
