@@ -43,13 +43,14 @@ std::string scalar_text(const value::Node& node, const std::string& key, const v
     return node.text();
 }
 
-Setting read_setting(const Option& option, const value::Member& member, const value::Document& document) {
+Setting read_setting(const Option& option, const std::string& key, const value::Member& member,
+                     const value::Document& document) {
     Setting setting;
     setting.position = document.position(member.key_mark);
     if (option.value_name.empty()) {
         const auto flag = member.value.as_bool();
         if (!flag) {
-            throw bad(fmt::format("expected true or false for '{}', found {}", member.key,
+            throw bad(fmt::format("expected true or false for '{}', found {}", key,
                                   value::kind_name(member.value.kind())),
                       document.position(member.value.mark()));
         }
@@ -57,13 +58,13 @@ Setting read_setting(const Option& option, const value::Member& member, const va
         return setting;
     }
     if (member.value.is_sequence() && option.repeatable) {
-        for (const auto& item : member.value.items()) setting.values.push_back(scalar_text(item, member.key, document));
+        for (const auto& item : member.value.items()) setting.values.push_back(scalar_text(item, key, document));
     } else {
-        setting.values.push_back(scalar_text(member.value, member.key, document));
+        setting.values.push_back(scalar_text(member.value, key, document));
     }
     for (const auto& text : setting.values) {
         try {
-            check_value(option, text, fmt::format("'{}'", member.key));
+            check_value(option, text, fmt::format("'{}'", key));
         } catch (const Error& error) {
             throw bad(error.message(), document.position(member.value.mark())).hint(error.hint());
         }
@@ -71,22 +72,30 @@ Setting read_setting(const Option& option, const value::Member& member, const va
     return setting;
 }
 
+/// The key as it stands in the file: YAML 1.1 reads yes, no, on, off, y and n as booleans.
+std::string written_key(const value::Member& member, const value::Document& document) {
+    value::Node key(member.key);
+    key.set_mark(member.key_mark);
+    return std::string(document.text_of(key));
+}
+
 void read_mapping(const std::map<std::string, Option, std::less<>>& options, const value::Node& mapping,
                   const value::Document& document, bool top, Settings& settings) {
     for (const auto& member : mapping.members()) {
-        if (top && std::find(k_commands.begin(), k_commands.end(), member.key) != k_commands.end()) continue;
-        const auto found = options.find(member.key);
+        const auto key = written_key(member, document);
+        if (top && std::find(k_commands.begin(), k_commands.end(), key) != k_commands.end()) continue;
+        const auto found = options.find(key);
         if (found != options.end()) {
-            settings.insert_or_assign(member.key, read_setting(found->second, member, document));
+            settings.insert_or_assign(key, read_setting(found->second, key, member, document));
             continue;
         }
         const auto others = all_option_names();
-        if (top && std::find(others.begin(), others.end(), member.key) != others.end()) continue;
-        auto error = bad(fmt::format("unknown key '{}'", member.key), document.position(member.key_mark));
+        if (top && std::find(others.begin(), others.end(), key) != others.end()) continue;
+        auto error = bad(fmt::format("unknown key '{}'", key), document.position(member.key_mark));
         std::vector<std::string> names;
         for (const auto& option : options) names.push_back(option.first);
         if (top) names.insert(names.end(), others.begin(), others.end());
-        if (const auto near = base::nearest(member.key, names)) error.hint(fmt::format("did you mean '{}'?", *near));
+        if (const auto near = base::nearest(key, names)) error.hint(fmt::format("did you mean '{}'?", *near));
         else error.hint("the keys are the long options without dashes");
         throw std::move(error);
     }

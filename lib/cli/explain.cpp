@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/error.hpp"
 #include "base/text.hpp"
 #include "cli/document.hpp"
 #include "cli/text.hpp"
@@ -92,6 +93,20 @@ std::string explanation_text(const Code& code) {
     return text;
 }
 
+std::string explained_elsewhere(std::string_view code, std::string_view command) {
+    constexpr int k_errno_max = 133;
+    constexpr std::string_view k_worker = "kmm-worker";
+    std::vector<std::string> texts;
+    for (const std::string_view other : {std::string_view("kmm-plan"), std::string_view("kmm-upgrade"), k_worker}) {
+        const auto all = codes_of(other);
+        if (other != command && std::find(all.begin(), all.end(), code) != all.end())
+            texts.push_back(fmt::format("{} explain {}", other, code));
+    }
+    for (int number = 1; number <= k_errno_max && command != k_worker; ++number)
+        if (errno_name(number) == code) texts.push_back(fmt::format("{} explain {}", k_worker, code));
+    return base::join(texts, ", or: ");
+}
+
 Verb explain_verb(Verb verb, const std::vector<Code>& codes, const std::vector<Code>& known, std::string others) {
     verb.name = "explain";
     std::vector<std::string> names;
@@ -108,10 +123,12 @@ Verb explain_verb(Verb verb, const std::vector<Code>& codes, const std::vector<C
         std::vector<std::string> near;
         for (const auto& code : codes) near.push_back(code.code);
         const auto nearest = base::nearest(name, near);
+        const auto elsewhere = explained_elsewhere(name, context.program.name);
         throw Error(Exit::not_found, "not-found",
                     fmt::format("'{}' is not a code of {}", base::escape(name), context.program.name))
-            .hint(nearest ? fmt::format("did you mean {}?", *nearest)
-                          : fmt::format("{} explain lists all; {}", context.program.name, others));
+            .hint(!elsewhere.empty() ? elsewhere
+                  : nearest            ? fmt::format("did you mean {}?", *nearest)
+                                       : fmt::format("{} explain lists all; {}", context.program.name, others));
     };
     return verb;
 }

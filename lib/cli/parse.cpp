@@ -264,12 +264,18 @@ void resolve_option(const Option& option, const RawArgs& raw, const std::vector<
 }
 
 /// An option of the command line that does nothing without another one. A configuration file may have it alone.
-void require_partners(const Args& args) {
-    static constexpr std::array k_partners{std::pair(std::string_view("metrics-cluster"), std::string_view("metrics"))};
+void require_partners(const std::vector<Option>& options, const Args& args) {
+    struct Partners {
+        std::string_view name, partner;
+    };
+    static constexpr std::array k_partners{Partners{"confirm", "restore-etcd"},
+                                           Partners{"metrics-cluster", "metrics"}};
     for (const auto& [name, partner] : k_partners) {
-        if (args.source(name) != "option" || args.get(partner)) continue;
+        const auto* wanted = find_option(options, partner);
+        if (wanted == nullptr || args.source(name) != "option" || args.get(partner)) continue;
         throw usage_error("missing-option", fmt::format("--{} requires --{}", name, partner))
-            .hint(fmt::format("add --{} FILE", partner));
+            .hint(wanted->value_name.empty() ? fmt::format("add --{}, or leave --{} out", partner, name)
+                                             : fmt::format("add --{} {}", partner, wanted->value_name));
     }
 }
 
@@ -279,6 +285,16 @@ std::pair<const Verb*, std::size_t> match_verb(const Program& program, const std
         if (const Verb* verb = find_verb(program, words[0] + " " + words[1])) return {verb, 2};
     }
     return {words.empty() ? nullptr : find_verb(program, words[0]), 1};
+}
+
+/// `explain` describes the very error of a configuration that cannot be read: without it, then.
+std::vector<Settings> configuration_of(const Program& program, const Verb& verb, const Surroundings& surroundings) {
+    try {
+        return read_configuration(program, surroundings);
+    } catch (const Error&) {
+        if (verb.name == "explain") return {};
+        throw;
+    }
 }
 
 /// `help [VERB]`, or --help anywhere.
@@ -400,9 +416,9 @@ Command parse_command(const Program& program, const std::vector<std::string>& to
     const RawArgs raw = parse_tokens(options, rest);
     if (!raw.unknown.empty()) throw unknown_option(program, verb, raw.unknown.front());
     assign_positionals(program, *verb, raw.positionals, command.args);
-    const auto configuration = read_configuration(program, surroundings);
+    const auto configuration = configuration_of(program, *verb, surroundings);
     for (const auto& option : options) resolve_option(option, raw, configuration, surroundings, command.args);
-    require_partners(command.args);
+    require_partners(options, command.args);
     return command;
 }
 

@@ -123,11 +123,11 @@ class Fleet:
             file.write(text + "\n")
 
     def command(self, *arguments, prefix=()):
-        return [*map(str, prefix), str(self.tools.bin / "kmm-upgrade"), *arguments, "--cluster", str(self.cluster),
-                "--state-dir", str(self.state)]
+        return [*map(str, prefix), str(self.tools.bin / "kmm-upgrade"), *arguments, "--cluster", str(self.cluster)]
 
     def environment(self, **more):
         return {**os.environ, "PATH": f"{self.tools.fake}:{os.environ['PATH']}", "KMM_FAKE_NODES": str(self.nodes),
+                "KMM_STATE_DIR": str(self.state),  # an option would stand in each command that is advised
                 "XDG_CONFIG_HOME": str(self.root / "config"), "LC_ALL": "C.UTF-8", **more}
 
     def run(self, *arguments, prefix=(), timeout=600, **more):

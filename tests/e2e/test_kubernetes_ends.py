@@ -254,7 +254,7 @@ class Guard(Case):
             self.assertIn("a process that kmm-upgrade guard has started is still running", shown)
             self.assertIn(f"fuser -v {fleet.state}/lock", shown)
             # By the lock of the directory cluster, with another record.
-            elsewhere = [*fleet.command(*START)[:-1], str(fleet.root / "other")]
+            elsewhere = [*fleet.command(*START), "--state-dir", str(fleet.root / "other")]
             done = subprocess.run(elsewhere, env=fleet.environment(), stdin=subprocess.DEVNULL, capture_output=True,
                                   text=True, check=False)
             self.assertEqual(done.returncode, 75, done.stderr)

@@ -14,6 +14,7 @@
 #include "kmm-plan/program.hpp"
 #include "kmm-upgrade/codes.hpp"
 #include "kmm-upgrade/program.hpp"
+#include "kmm-worker/codes.hpp"
 #include "kmm-worker/program.hpp"
 #include "plan/codes/codes.hpp"
 
@@ -46,6 +47,38 @@ std::string option_names() {
     return text + "    });\n    return k_names;\n}\n\n}  // namespace kmm::cli\n";
 }
 
+/// An array of the names, as many on a line as there is room for.
+std::string name_array(const std::string& name, const std::set<std::string>& names) {
+    constexpr std::size_t k_width = 120;
+    std::string text = "constexpr auto " + name + " = std::to_array<std::string_view>({", line;
+    for (const auto& each : names) {
+        const auto word = "\"" + each + "\",";
+        if (line.empty() || line.size() + 1 + word.size() > k_width) {
+            text += line + "\n";
+            line = "   ";
+        }
+        line += " " + word;
+    }
+    return text + line + "\n});\n";
+}
+
+/// lib/cli/code_names.cpp: which command explains a code that another one is asked about.
+std::string code_names() {
+    std::set<std::string> plan, upgrade, worker;
+    for (const auto& code : kmm::plan::codes()) plan.insert(code.code);
+    for (const auto& code : kmm::tool_upgrade::codes()) upgrade.insert(code.code);
+    for (const auto& code : kmm::tool_worker::codes()) worker.emplace(code.code);
+    return "// SPDX-License-Identifier: Apache-2.0\n// Written by tests/gendocs from the tables of codes.\n#include "
+           "<array>\n\n#include \"cli/explain.hpp\"\n\nnamespace kmm::cli {\nnamespace {\n\n" +
+           name_array("k_codes_of_plan", plan) + "\n" + name_array("k_codes_of_upgrade", upgrade) + "\n" +
+           name_array("k_codes_of_worker", worker) +
+           "\n}  // namespace\n\nstd::span<const std::string_view> codes_of(std::string_view command) noexcept {\n"
+           "    if (command == \"kmm-plan\") return k_codes_of_plan;\n"
+           "    if (command == \"kmm-upgrade\") return k_codes_of_upgrade;\n"
+           "    if (command == \"kmm-worker\") return k_codes_of_worker;\n    return {};\n}\n\n"
+           "}  // namespace kmm::cli\n";
+}
+
 /// What `explain CODE` prints, for every code.
 std::string explanations(const std::vector<kmm::Code>& codes) {
     std::string text;
@@ -66,6 +99,7 @@ std::map<std::string, std::string> documents() {
     texts["tests/golden/help/codes/kmm-plan.txt"] = explanations(kmm::plan::codes());
     texts["tests/golden/help/codes/kmm-upgrade.txt"] = explanations(kmm::tool_upgrade::codes());
     texts["lib/cli/option_names.cpp"] = option_names();
+    texts["lib/cli/code_names.cpp"] = code_names();
     return texts;
 }
 

@@ -290,7 +290,7 @@ constexpr CodeText k_errors[] = {
     {"several-budgets", "error", "a Pod is under several PodDisruptionBudgets, and so cannot be evicted", "",
      "leave one of them"},
     {"several-nodes", "error", "--via local reaches this host only", "",
-     "name the Node that is this host with --node, or reach them all with --via self or ssh"},
+     "name the Node that is this host with --node, or reach them all with --via ssh"},
     {"snapshot-cut", "error", "the snapshot of etcd that a node sends ends early", "",
      "kmm-worker kubernetes backup --verify on that node; then the same command again"},
     {"stage-not-found", "error", "the upgrade has no stage of that name", "", "the hint names those that it has"},

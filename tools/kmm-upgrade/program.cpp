@@ -9,6 +9,7 @@
 #include "kmm-upgrade/codes.hpp"
 #include "kmm-upgrade/kubernetes/verbs.hpp"
 #include "kmm-upgrade/reach/reach.hpp"
+#include "kmm-upgrade/record/trust.hpp"
 #include "kmm-upgrade/record/view.hpp"
 #include "kmm-upgrade/verb_parts.hpp"
 #include "kmm-upgrade/verbs.hpp"
@@ -167,7 +168,8 @@ cli::Program program(const Crafts& crafts) {
         {{"kmm-upgrade explain identity-mismatch", "describe one code"}, {"kmm-upgrade explain", "list all codes"}}, {},
         {});
     explain =
-        cli::explain_verb(without_use(std::move(explain), state_options() + runner_options() + cli::cluster_options()),
+        cli::explain_verb(without_use(std::move(explain), state_options() + runner_options() + cli::cluster_options() +
+                                                          std::vector<cli::Option>{trust_option()}),
                           codes(), plan::codes(), "kmm-plan explain and kmm-worker explain know their own");
     program.verbs.push_back(without_selector(std::move(explain), "nothing in a cluster is looked at"));
     program.topics = {cli::codes_topic("ERRORS AND FINDINGS", codes())};

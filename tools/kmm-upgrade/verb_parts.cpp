@@ -9,6 +9,7 @@
 #include "kmm-upgrade/reach/reach.hpp"
 #include "kmm-upgrade/record/trust.hpp"
 #include "kmm-upgrade/record/view.hpp"
+#include "kmm-upgrade/session/place_options.hpp"
 
 namespace kmm::tool_upgrade {
 
@@ -32,7 +33,25 @@ cli::Verb verb(std::string name, std::string summary, std::string description, s
     made.description = std::move(description);
     made.examples = std::move(examples);
     made.options = std::move(own) + shared();
-    made.run = std::move(run);
+    if (!run) return made;
+    made.run = [run = std::move(run)](const cli::Args& args, cli::Context& context) {
+        try {
+            return run(args, context);
+        } catch (Error& error) {
+            error.hint(PlaceOptions(args, context.program).put_into(error.hint()));
+            throw;
+        }
+    };
+    return made;
+}
+
+cli::Verb reworded(cli::Verb made, std::string_view option, std::string help, std::vector<std::string> choices) {
+    for (auto& each : made.options) {
+        if (each.name != option) continue;
+        each.help = std::move(help);
+        if (!choices.empty()) each.choices = std::move(choices);
+        break;
+    }
     return made;
 }
 

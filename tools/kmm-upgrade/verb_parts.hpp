@@ -17,12 +17,16 @@ using cli::option;
 /// Options of every verb. Those of the cluster and the runner are taken by verbs that have no use for them as well, so
 /// that one set of options (an alias) fits all; such verbs hide them (without_use).
 [[nodiscard]] std::vector<cli::Option> shared();
+/// A verb with these and the shared options. The hints of its errors get PlaceOptions.
 [[nodiscard]] cli::Verb verb(std::string name, std::string summary, std::string description,
                              std::vector<cli::Example> examples, std::vector<cli::Option> own,
                              decltype(cli::Verb::run) run);
 /// Leaves options out of --help, manual page and completion that the verb takes and has no use for.
 [[nodiscard]] cli::Verb without_use(cli::Verb made, const std::vector<cli::Option>& useless,
                                     std::initializer_list<std::string_view> used = {});
+/// With other words for `option`, and with `choices` where there are any.
+[[nodiscard]] cli::Verb reworded(cli::Verb made, std::string_view option, std::string help,
+                                 std::vector<std::string> choices = {});
 /// A verb whose nodes nobody chooses: --selector is refused, since to go on with all nodes is not what was asked for.
 /// In a configuration file it is for other verbs.
 [[nodiscard]] cli::Verb without_selector(cli::Verb made, const std::string& why);

@@ -5,6 +5,7 @@
 
 #include "base/text.hpp"
 #include "cli/document.hpp"
+#include "cli/explain.hpp"
 #include "cli/table.hpp"
 #include "cli/text.hpp"
 #include "kmm-worker/codes.hpp"
@@ -124,7 +125,10 @@ Exit run_explain(const cli::Args& args, cli::Context& context) {
         Error error(Exit::not_found, "not-found",
                     fmt::format("'{}' is neither a reason code nor an errno", base::escape(word)));
         const auto near = base::nearest(word, names);
-        throw error.hint(near ? fmt::format("did you mean {}?", *near) : "kmm-worker explain lists all codes");
+        const auto elsewhere = cli::explained_elsewhere(word, context.program.name);
+        throw error.hint(!elsewhere.empty() ? elsewhere
+                         : near             ? fmt::format("did you mean {}?", *near)
+                                            : "kmm-worker explain lists all codes");
     }
     print({{"code", word},
            {"exit code", exit_text(*row)},

@@ -23,6 +23,15 @@ CheckFunction function_of(std::string_view id, std::initializer_list<std::span<c
     return nullptr;
 }
 
+/// What to do about a check that fails. Only an upgrade can leave nodes out.
+std::string fix_of(const CheckInfo& info, const CheckInput& input) {
+    std::string fix(info.fix);
+    if (input.target && info.id == "node-reach")
+        fix += "; workers that cannot be reached may stay as they are: --leave-out";
+    if (input.target && info.id == "nodes-ready") fix += ", or leave it out of the upgrade with --leave-out";
+    return fix;
+}
+
 CheckResult run_check(const CheckInfo& info, const CheckInput& input) {
     CheckResult result;
     result.id = info.id;
@@ -42,7 +51,7 @@ CheckResult run_check(const CheckInfo& info, const CheckInput& input) {
     result.outcome = finding.outcome;
     result.detail = std::move(finding.detail);
     if (result.outcome == Outcome::warn || result.outcome == Outcome::fail) {
-        result.fix = finding.fix.empty() ? std::string(info.fix) : std::move(finding.fix);
+        result.fix = finding.fix.empty() ? fix_of(info, input) : std::move(finding.fix);
     }
     return result;
 }

@@ -243,6 +243,9 @@ Finding cgroup_version(const CheckInput& input) {
         return {Outcome::ok, fmt::format("{} takes cgroup v1 and v2", facts->minor.text())};
     }
     const auto configuration = kubelet_config_map(input.inventory);
+    Finding unknown{
+        Outcome::skip,
+        fmt::format("{} needs cgroup v2; which one a node has is asked with --via ssh", facts->minor.text())};
     if (input.nodes != nullptr) {
         const Node map = configuration.root ? *configuration.root : Node();
         auto on_nodes = each_node(input, "every node has cgroup v2, or a kubelet that takes v1",
@@ -252,14 +255,14 @@ Finding cgroup_version(const CheckInput& input) {
             return !problem.empty() && found.empty() ? "its version is unknown: " + unread(node, "cgroup") : problem;
         });
         if (on_nodes.outcome != Outcome::skip) { return on_nodes; }
+        unknown = std::move(on_nodes);
     }
     const Node* fails = configuration.root ? configuration.root->find("failCgroupV1") : nullptr;
     if (fails != nullptr && fails->as_bool() == false) {
         return {Outcome::warn, fmt::format("{} needs cgroup v2; kubelet-config accepts v1 by failCgroupV1: false",
                                            facts->minor.text())};
     }
-    return {Outcome::skip,
-            fmt::format("{} needs cgroup v2; which one a node has is asked with --via ssh", facts->minor.text())};
+    return unknown;
 }
 
 /// kubeadm takes the socket of a node from its annotation, up to v1.33; v1.34 takes the annotation away.

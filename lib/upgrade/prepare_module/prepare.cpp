@@ -87,6 +87,14 @@ void tell_once(Error& all, const std::vector<std::string>& names, const std::vec
     if (!error.hint().empty()) all.detail(names[index] + " hint", error.hint());
 }
 
+/// Objects of an API server have no file.
+std::string where_labels_are(const api::Node& node) {
+    const auto& file = node.meta.origin.file;
+    return file.empty() || file == "nodes/" + node.meta.name
+               ? "kubectl get nodes --show-labels"
+               : fmt::format("metadata.labels of each Node, as in {}", base::escape(file));
+}
+
 }  // namespace
 
 void require_one_host(const upgrade::Options& options, std::size_t nodes) {
@@ -170,7 +178,7 @@ Chosen choose_nodes(const api::Objects& objects, const api::Module& module, cons
     if (chosen.empty() && !result.left_out.empty()) throw none_can_take(module, result.left_out);
     if (chosen.empty() && !objects.nodes.empty() && !any_matches)
         throw Error(Exit::checks_failed, "no-nodes", "--selector matches no node")
-            .hint("compare it with the labels of the nodes: kubectl get nodes --show-labels");
+            .hint("compare it with the labels of the nodes: " + where_labels_are(objects.nodes.front()));
     if (chosen.empty())
         throw Error(Exit::checks_failed, "no-nodes",
                     fmt::format("no node is selected for Module {}", module.full_name()))

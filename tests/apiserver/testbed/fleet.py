@@ -101,11 +101,12 @@ class Fleet:
         return file
 
     def command(self, *arguments):
-        return [str(self.case.bin / "kmm-upgrade"), *map(str, arguments), "--state-dir", str(self.state)]
+        return [str(self.case.bin / "kmm-upgrade"), *map(str, arguments)]
 
     def environment(self):
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("KMM_", "KUBE"))}
         return {**kept, "PATH": f"{self.case.fake}:{os.environ['PATH']}", "KMM_FAKE_NODES": str(self.played),
+                "KMM_STATE_DIR": str(self.state),  # an option would stand in each command that is advised
                 "HOME": str(self.root), "LC_ALL": "C.UTF-8"}
 
     def begin(self, *arguments):

@@ -252,6 +252,46 @@ TEST_SUITE("cli::unit") {
         const auto both = parse_command(program, {"show", "--metrics-cluster", "test", "--metrics", "-"}, surroundings);
         CHECK(both.args.get("metrics-cluster") == "test");
         CHECK(parse_command(program, {"show"}, surroundings).args.get("metrics-cluster") == "prod");
+        // In a verb that has the name alone it is another option.
+        program.verbs.front().options.push_back(sample::option("confirm", 0, "WORDS", "the words"));
+        CHECK(parse_command(program, {"show", "--confirm", "x"}, surroundings).args.get("confirm") == "x");
+        program.verbs.front().options.push_back(sample::option("restore-etcd", 0, "", "restore"));
+        CHECK_THROWS_WITH_AS((void)parse_command(program, {"show", "--confirm", "x"}, surroundings),
+                             "--confirm requires --restore-etcd", Error);
+        CHECK(parse_command(program, {"show", "--confirm", "x", "--restore-etcd"}, surroundings)
+                  .args.flag("restore-etcd"));
+    }
+
+    TEST_CASE("explain describes the error of a configuration file that is faulty") {
+        auto program = sample::program();
+        Verb explain;
+        explain.name = "explain";
+        program.verbs.push_back(explain);
+        const std::string path = "/h/.config/kmm-tools/config.yaml";
+        for (const char* text : {"colour: red\n", "a: [\n", "- a\n"}) {
+            const auto surroundings = sample::surroundings({{"HOME", "/h"}}, {{path, text}});
+            CHECK_THROWS_AS((void)parse_command(program, {"show"}, surroundings), Error);
+            CHECK(parse_command(program, {"explain"}, surroundings).verb->name == "explain");
+        }
+        const auto whole = sample::surroundings({{"HOME", "/h"}}, {{path, "color: never\n"}});
+        CHECK(parse_command(program, {"explain"}, whole).args.get("color") == "never");
+    }
+
+    TEST_CASE("keys that YAML 1.1 reads as booleans are options by their text") {
+        auto program = sample::program();
+        for (const char* name : {"yes", "no", "on", "y"})
+            program.verbs.front().options.push_back(sample::option(name, 0, "", "a flag"));
+        const std::string path = "/h/.config/kmm-tools/config.yaml";
+        for (const std::string name : {"yes", "no", "on", "y"}) {
+            CAPTURE(name);
+            for (const auto& key : {name, "\"" + name + "\""}) {
+                const auto surroundings = sample::surroundings({{"HOME", "/h"}}, {{path, key + ": true\n"}});
+                CHECK(parse_command(program, {"show"}, surroundings).args.flag(name));
+            }
+        }
+        CHECK_THROWS_WITH_AS((void)parse_command(program, {"show"},
+                                                 sample::surroundings({{"HOME", "/h"}}, {{path, "off: true\n"}})),
+                             "unknown key 'off'", Error);
     }
 
     TEST_CASE("a configuration file that may not be read stops verbs, not --help and --version") {

@@ -327,6 +327,24 @@ TEST_CASE("cgroup v1 is taken by a kubelet that still says so when kubeadm has w
           "w: cgroup v1, and --fail-cgroupv1 is true");
 }
 
+TEST_CASE("nodes that were asked and gave no answer are named") {
+    const auto inventory = inventory_of(control_plane("a", "v1.34.4") + worker("w", "v1.34.4"));
+    const auto seen = observe(inventory);
+    CheckInput input{inventory, seen, builtin_catalogue(), Version::parse("v1.35.4")};
+    const std::string_view only[] = {"cgroup-version", "node-reach"};
+    const auto found = [&] { return run_checks(input, {}, only); };
+    CHECK(found().back().detail == "v1.35 needs cgroup v2; which one a node has is asked with --via ssh");
+    NodeAnswers answers;
+    answers["a"].problem = answers["w"].problem = "no route";
+    input.nodes = &answers;
+    CHECK(found().back().detail == "no answer from a, w");
+    CHECK(found().front().id == "node-reach");
+    CHECK(found().front().fix.find("--leave-out") != std::string::npos);
+    // Health has no such option.
+    input.target.reset();
+    CHECK(found().front().fix == "kmm-worker kubernetes facts must print on the node what it is");
+}
+
 TEST_CASE("space on nodes: for images wherever they are, for copies of etcd's data as large as it is") {
     trips("disk-space", {{"w", {"freeBytes: 2000000001", "freeBytes: 1000000000"}}},
           "w: /var/lib/containers/storage has 953.7 MiB free, expected 1.0 GiB");

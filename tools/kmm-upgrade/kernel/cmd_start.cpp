@@ -287,6 +287,7 @@ Exit run_start_kernel(const cli::Args& args, cli::Context& context) {
     auto& call = access.call;
     auto request = request_of_kernel(args);
     const auto share = max_unavailable(args);
+    const auto release_space = release_namespace_of(args);
     const auto interfaces = preflight::read_interfaces(args);
     const auto trusted = preflight::read_trusted(args);
     recipe::ready::RecipePreflight recipes(args);
@@ -315,7 +316,7 @@ Exit run_start_kernel(const cli::Args& args, cli::Context& context) {
     subject.pools = pools_to_pause(access, [&](const Node& node) {
         return run.find(node.get_string({"metadata", "name"})) != nullptr;
     });
-    if (cluster.server != nullptr) subject.releases = release_namespace_of(args);
+    if (cluster.server != nullptr) subject.releases = release_space;
     upgrade::kernel::set_subject(run, subject);
     drive::require_one_host(run.options, run.nodes.size());
     for (const auto& note : planned.notes) call.note(note);

@@ -91,11 +91,15 @@ public:
 }  // namespace
 
 void choose_kernel_reach(Access& access, upgrade::Options& options, const cluster::Place& place) {
+    // First, so that nothing is asked for that only another way would need.
+    const auto& args = access.call.args();
+    const auto named = args.get("via").value_or(args.get("runner").value_or(""));
+    const auto via = upgrade::parse_via(named).value_or(options.via);
+    if (via != upgrade::Via::ssh && via != upgrade::Via::local)
+        throw Error(Exit::usage, "bad-value",
+                    fmt::format("--via {}: nodes are reached by ssh or local here", upgrade::to_string(via)))
+            .hint("a Pod ends when its node reboots: use --via ssh");
     access.reach.choose(options, place, Reach::Age::recorded);
-    if (options.via == upgrade::Via::ssh || options.via == upgrade::Via::local) return;
-    throw Error(Exit::usage, "bad-value",
-                fmt::format("--via {}: nodes are reached by ssh or local here", upgrade::to_string(options.via)))
-        .hint("a Pod ends when its node reboots: use --via ssh");
 }
 
 std::unique_ptr<Hands> kernel_hands(Access& access, const upgrade::Options& options, const std::string& lineage,

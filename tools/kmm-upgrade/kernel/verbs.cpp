@@ -68,6 +68,9 @@ cli::Verb start_kernel_verb() {
             preflight_options() + recipe::files::recipe_sources() +
             std::vector<cli::Option>{release_namespace_option()},
         run_start_kernel);
+    made = reworded(std::move(made), "via", "how nodes are reached (default: ssh); local: this host alone",
+                    {"ssh", "local"});
+    made = reworded(std::move(made), "lease-namespace", "namespace of the Lease (default: kube-system)");
     return without_use(std::move(made), runner_options(),
                        {"via", "ssh-config", "worker", "operator", "lease-namespace", "api-timeout", "break-lock",
                         "policy", "signature-key"});

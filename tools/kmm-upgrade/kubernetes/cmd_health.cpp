@@ -30,6 +30,9 @@ Exit check(const cli::Args& args, cli::Context& context, const char* kind, std::
     if (!directory.empty() && way != "binaries")
         throw Error(Exit::usage, "missing-option", "--from requires --switch binaries")
             .hint("add --switch binaries, or leave --from out");
+    if (!args.get("via") && args.source("ignore-preflight-errors") == "option")
+        throw Error(Exit::usage, "missing-option", "--ignore-preflight-errors requires --via: kubeadm runs on nodes")
+            .hint("add --via ssh, or leave --ignore-preflight-errors out");
     if (args.get("via")) {
         const auto questions = target ? questions_before(catalogue, seen, *target, way, directory,
                                                          args.get("ignore-preflight-errors").value_or(""))

@@ -236,6 +236,7 @@ void print_plan(cli::Context& context, const PlannedUpgrade& planned) {
     }
     const bool has_way = !request.subject.way.empty();
     context.console.out(text + freeze.text + "\nnothing was done; next: the same command without --dry-run" +
+                        (planned.is_dump ? " and -f, on the cluster" : "") +
                         (has_way ? "" : ", with --switch packages, binaries or command") + "\n");
 }
 

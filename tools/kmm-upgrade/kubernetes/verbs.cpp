@@ -18,14 +18,9 @@ namespace {
 
 /// KMM's operator upgrades no Kubernetes.
 cli::Verb without_operator(cli::Verb made, const char* help) {
-    for (auto& each : made.options) {
-        if (each.name == "lease-namespace") each.help = "namespace of the Lease (default: kube-system)";
-        if (each.name == "worker-namespace") each.help = "namespace of worker Pods (default: kube-system)";
-        if (each.name != "via") continue;
-        each.help = help;
-        each.choices = {"ssh", "self", "local"};
-    }
-    return made;
+    made = reworded(std::move(made), "lease-namespace", "namespace of the Lease (default: kube-system)");
+    made = reworded(std::move(made), "worker-namespace", "namespace of worker Pods (default: kube-system)");
+    return reworded(std::move(made), "via", help, {"ssh", "self", "local"});
 }
 
 /// A verb about the Kubernetes of a cluster, which is read and never changed: --filename in place of the cluster is as

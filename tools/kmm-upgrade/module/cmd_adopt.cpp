@@ -162,9 +162,10 @@ Exit run_adopt(const cli::Args& args, cli::Context& context) {
         drive::StateJournal journal(access.record.directory());
         static_cast<void>(record_all(adopted, journal, call.clock()));
     }
-    if (print_document(context, document(recorded))) return Exit::ok;
+    const PlaceOptions said(args, context.program);
+    if (print_document(context, document(recorded, said))) return Exit::ok;
     context.console.out(node_table(recorded, context.console.out_is_terminal() ? context.console.width() : 0) + "\n");
-    context.console.out(properties(recorded));
+    context.console.out(properties(recorded, std::nullopt, 0, "", said));
     if (dry) context.console.out("nothing was recorded; next: the same command without --dry-run\n");
     return Exit::ok;
 }

@@ -14,6 +14,7 @@
 #include "cluster/seam/workloads.hpp"
 #include "kmm-upgrade/module/mend.hpp"
 #include "kmm-upgrade/reach/cluster_access.hpp"
+#include "kmm-upgrade/reach/reach.hpp"
 #include "kmm-upgrade/record/view.hpp"
 #include "kmm-upgrade/session/walk_options.hpp"
 #include "kmm-upgrade/verbs.hpp"
@@ -93,7 +94,7 @@ bool may_live(Call& call, const kube::LeaseState& state, std::optional<std::int6
 enum class Lives { skip, refuse };
 void examine_lease(Call& call, kube::Client& client, const api::Module& module, Lives lives,
                    std::vector<Repair>& found) {
-    const auto given_ns = call.args().get("lease-namespace").value_or("");
+    const auto given_ns = namespace_option(call.args(), "lease-namespace");
     kube::LeaseOptions options;
     options.namespace_ = given_ns.empty() ? module.meta.namespace_ : given_ns;
     options.name = lease_name(module.meta.namespace_, module.meta.name);
@@ -262,6 +263,7 @@ Exit run_doctor(const cli::Args& args, cli::Context& context) {
     ClusterAccess access(record);
     auto choice = mend_choice_of(args, context);
     const auto ns = args.get("namespace").value_or("");
+    static_cast<void>(namespace_option(args, "lease-namespace"));
     if (choice) choice->ns = ns;
     const auto run = record.load();
     const bool goes_on = run && !upgrade::is_final_run_state(run->state);
@@ -302,6 +304,8 @@ Exit run_doctor(const cli::Args& args, cli::Context& context) {
     }
     if (!ns.empty()) std::erase_if(found, [&](const Repair& repair) { return !repair.ns.empty() && repair.ns != ns; });
     if (choice) require_cordons(*choice, found);
+    const PlaceOptions said(args, context.program);
+    for (auto& repair : found) repair.diagnostic.hint = said.put_into(repair.diagnostic.hint);
     return report(call, found, choice, cluster.store->describe());
 }
 

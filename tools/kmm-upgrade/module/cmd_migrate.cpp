@@ -95,7 +95,7 @@ Exit run_migrate(const cli::Args& args, cli::Context& context) {
     if (has_errors(snapshot.diagnostics)) throw Error::from_diagnostics(snapshot.diagnostics);
     auto options = request.options;
     options.via = upgrade::Via::ssh;  // nodes are not reached: no rights for worker Pods are needed
-    options.lease_namespace = args.get("lease-namespace").value_or("");
+    options.lease_namespace = namespace_option(args, "lease-namespace");
     auto list = Node::sequence();
     std::string text;
     std::size_t moved = 0, left = 0;

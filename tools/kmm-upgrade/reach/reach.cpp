@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "api/names.hpp"
 #include "base/number.hpp"
 #include "base/text.hpp"
 #include "cli/parse.hpp"
@@ -96,6 +97,24 @@ std::string from_anywhere(const std::string& command) {
     return path.find(' ') == std::string::npos ? path + command.substr(program.size()) : command;
 }
 
+/// Options of the command line that would be ignored silently. Errors: usage "bad-value".
+void require_use(const cli::Args& args, Via via, bool is_live) {
+    const auto refuse = [&](std::string_view name, std::string_view needed, std::string_view found) {
+        if (args.source(name) != "option") return;
+        throw Error(Exit::usage, "bad-value", fmt::format("--{} requires {}, found {}", name, needed, found))
+            .hint(fmt::format("leave --{} out", name));
+    };
+    const auto found = fmt::format("--via {}", to_string(via));
+    if (via != Via::self)
+        for (const auto* name : {"worker-image", "worker-namespace"}) refuse(name, "--via self", found);
+    if (via != Via::ssh) refuse("ssh-config", "--via ssh", found);
+    if (via != Via::ssh && via != Via::local) refuse("worker", "--via ssh or local", found);
+    if (is_live && via != Via::self) refuse("force-conflicts", "--via self", found);
+    if (is_live) return;
+    for (const auto* name : {"break-lock", "force-conflicts", "lease-namespace"})
+        refuse(name, "an API server", "a directory cluster");
+}
+
 /// Servers before 1.30 refuse the field.
 bool has_apparmor_field(kube::Client& client) {
     const auto version = client.server_version();
@@ -105,6 +124,16 @@ bool has_apparmor_field(kube::Client& client) {
 }
 
 }  // namespace
+
+std::string namespace_option(const cli::Args& args, const char* name, const std::string& fallback) {
+    const auto given = args.get(name);
+    if (!given) return fallback;
+    if (!api::is_dns1123_label(*given))
+        throw Error(Exit::usage, "bad-value",
+                    fmt::format("--{}: expected the name of a Namespace, found '{}'", name, base::escape(*given)))
+            .hint("lower case letters, digits and '-', as kube-system; leave the option out for the usual one");
+    return *given;
+}
 
 void Reach::choose(upgrade::Options& options, const cluster::Place& place, Age age) const {
     const auto& args = call_.args();
@@ -119,6 +148,9 @@ void Reach::choose(upgrade::Options& options, const cluster::Place& place, Age a
     if (const auto& named = via ? via : runner) options.via = upgrade::parse_via(*named).value_or(options.via);
     else if (age != Age::recorded) options.via = is_live && !asks_for_ssh ? Via::self : Via::ssh;
     if (const auto file = args.get("ssh-config")) options.ssh_config = absolute_path(*file);
+    if (const auto command = args.get("worker"); command && base::trim(*command).empty())
+        throw Error(Exit::usage, "bad-value", "--worker is empty, expected a command")
+            .hint("leave the option out for kmm-worker; bundle brings it along");
     if (const auto command = args.get("worker"))
         options.worker = options.via == Via::local ? from_anywhere(*command) : *command;
     if (options.via == Via::local && bundle_prefix(options.worker))
@@ -126,8 +158,8 @@ void Reach::choose(upgrade::Options& options, const cluster::Place& place, Age a
             .hint("leave --worker out: kmm-worker of this host is used");
     if (const auto image = args.get("worker-image"))
         options.worker_image = image::require_reference("worker-image", *image);
-    options.worker_namespace = args.get("worker-namespace").value_or(options.worker_namespace);
-    options.lease_namespace = args.get("lease-namespace").value_or(options.lease_namespace);
+    options.worker_namespace = namespace_option(args, "worker-namespace", options.worker_namespace);
+    options.lease_namespace = namespace_option(args, "lease-namespace", options.lease_namespace);
     if (const auto said = args.get("operator")) options.operator_said = *said == "auto" ? "" : *said;
     options.repair = options.repair || args.flag("repair");
     // A run keeps the policy that it was started with, whatever files and environment of a later day name.
@@ -144,6 +176,7 @@ void Reach::choose(upgrade::Options& options, const cluster::Place& place, Age a
     if (args.flag("repair") && !is_operated)
         throw Error(Exit::usage, "bad-value", "--repair requires --via operator")
             .hint("kmm-upgrade writes all version labels itself here; doctor names those that are left");
+    require_use(args, options.via, is_live);
     if (options.via != Via::self) {
         options.worker_image.clear();
         options.worker_namespace.clear();

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "cluster/live/plugin_store.hpp"
@@ -12,14 +13,19 @@
 
 namespace kmm::tool_upgrade {
 
+/// The namespace that option `name` gives, `fallback` without it. Errors: usage "bad-value" for what is not the name of
+/// one.
+[[nodiscard]] std::string namespace_option(const cli::Args& args, const char* name, const std::string& fallback = {});
+
 class Reach {
 public:
     explicit Reach(ClusterAccess& cluster) : call_(cluster.call()), cluster_(cluster) {}
 
     /// Puts --via, --worker-image, --operator, --repair, --ssh-config, --worker, and --policy with --signature-key over
-    /// what is recorded. A run that is `fresh` and names no way uses worker Pods on an API server, and ssh elsewhere;
-    /// one that is `adopted` does so, too, and may lack the image of worker Pods, which the next command that reaches a
-    /// node asks for. Errors: usage "missing-option", "bad-value".
+    /// what is recorded. Those of the command line that the way does not use are refused. A run that is `fresh` and
+    /// names no way uses worker Pods on an API server, and ssh elsewhere; one that is `adopted` does so, too, and may
+    /// lack the image of worker Pods, which the next command that reaches a node asks for. Errors: usage
+    /// "missing-option", "bad-value".
     enum class Age { fresh, adopted, recorded };
     void choose(upgrade::Options& options, const cluster::Place& place, Age age) const;
     /// The runner that `options` name, for the open cluster, which must outlive it.

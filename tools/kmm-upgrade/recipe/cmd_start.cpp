@@ -236,7 +236,7 @@ bool changes_driver(const std::vector<drive::Judged>& judged) {
 /// What would be done, in order.
 void print_plan(cli::Context& context, const Release& now, const Release* before,
                 const std::vector<drive::Judged>& judged, const std::vector<upgrade::recipe::DriverNode>& nodes,
-                const upgrade::recipe::Leftovers& left, const drive::RecipeRequest& request) {
+                const upgrade::recipe::Leftovers& left, const drive::RecipeRequest& request, bool has_cluster) {
     const auto& waves = request.waves;
     const auto& pools = request.subject.pools;
     auto states = Node::sequence();
@@ -314,7 +314,8 @@ void print_plan(cli::Context& context, const Release& now, const Release* before
         for (const auto& state : now.states) context.console.out("state/" + state.name + "\n");
         return;
     }
-    context.console.out(text + "nothing was done; next: the same command without --dry-run\n");
+    context.console.out(text + "nothing was done; next: the same command without --dry-run" +
+                        (has_cluster ? "\n" : ", on a cluster: --context NAME\n"));
 }
 
 /// Of a rehearsal: what earlier rollouts have left, and pools that keep nodes from their updates. Without a cluster,
@@ -383,7 +384,7 @@ Exit run_start_recipe(const cli::Args& args, cli::Context& context) {
         require_no_cluster_options(args);
         const auto release = render(access, name, nullptr, request.waves);
         write_rehearsal_metrics(access, name, std::nullopt);
-        print_plan(context, release, nullptr, unjudged(release), {}, {}, request);
+        print_plan(context, release, nullptr, unjudged(release), {}, {}, request, false);
         return Exit::ok;
     }
     if (!dry) access.record.open_locked("start recipe " + name);
@@ -432,7 +433,7 @@ Exit run_start_recipe(const cli::Args& args, cli::Context& context) {
     drive::ReleaseStore::require_room(release, left.kept);
     if (dry) {
         write_rehearsal_metrics(access, name, left);
-        print_plan(context, release, previous, judged, nodes, left, request);
+        print_plan(context, release, previous, judged, nodes, left, request, true);
         return Exit::ok;
     }
     if (!nodes.empty()) recipe_server(access).require_rights(drive::Downgrade::rules());

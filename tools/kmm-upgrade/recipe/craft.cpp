@@ -99,7 +99,7 @@ drive::RecipeRequest recipe_request(Call& call, const std::string& name) {
     request.options.via = upgrade::Via::ssh;  // no node is reached
     request.options.max_unavailable = 1;
     request.options.count_unavailable = false;
-    request.options.lease_namespace = args.get("lease-namespace").value_or("");
+    request.options.lease_namespace = namespace_option(args, "lease-namespace");
     request.subject.name = name;
     request.subject.space = release_namespace_of(args);
     request.subject.keep_kernels = args.all("keep-kernel");

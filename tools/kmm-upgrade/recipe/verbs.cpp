@@ -13,8 +13,8 @@ namespace {
 
 /// Nodes are not reached, and nobody chooses them.
 cli::Verb about_recipe(cli::Verb made) {
-    for (auto& each : made.options)
-        if (each.name == "force-conflicts") each.help = "take over fields of objects from other managers";
+    made = reworded(std::move(made), "force-conflicts", "take over fields of objects from other managers");
+    made = reworded(std::move(made), "lease-namespace", "namespace of the Lease (default: --release-namespace)");
     cli::Positional name;
     name.name = "NAME";
     name.help = "SpecialResource";

@@ -125,15 +125,17 @@ Exit run_delete(const cli::Args& args, cli::Context& context) {
                     fmt::format("the upgrade is in state {}, only an ended one can be deleted", run.state))
             .hint(upgrade::next_commands(run).front() + ", or: kmm-upgrade abort");
     const auto words = upgrade::describe(run);
+    const PlaceOptions place(args, context.program);
     record.directory().archive(words.slug());
-    if (print_document(context, document(run))) return Exit::ok;
+    if (print_document(context, document(run, place))) return Exit::ok;
     if (context.output == "name") {
         context.console.out("upgrade/" + words.subject() + "\n");
         return Exit::ok;
     }
     context.console.out(
-        fmt::format("deleted the record of {} {}; it stays in the history\nnext       kmm-upgrade history\n",
-                    base::escape(words.subject()), words.is_one_of_many ? words.versions() : "to " + words.to));
+        fmt::format("deleted the record of {} {}; it stays in the history\nnext       {}\n",
+                    base::escape(words.subject()), words.is_one_of_many ? words.versions() : "to " + words.to,
+                    base::escape(place.put_into("kmm-upgrade history"))));
     return Exit::ok;
 }
 

@@ -43,7 +43,8 @@ std::string facts_table(RecordAccess& record, const Story& story) {
     text += row(upgrade::is_final_run_state(run.state) ? "ended" : "last event", story.loaded.entries.back().time);
     text += row("took", took(story));
     if (story.id == "current" && !upgrade::is_final_run_state(run.state) && !record.directory().holder())
-        text += row("next", upgrade::next_commands(run).front());
+        text += row("next", PlaceOptions(record.call().args(), record.call().context().program)
+                                .put_into(upgrade::next_commands(run).front()));
     return text + "</table>\n";
 }
 

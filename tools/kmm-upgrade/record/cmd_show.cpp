@@ -67,6 +67,8 @@ void add_comparison(value::Node& document, const Comparison& comparison) {
     if (!comparison.problem.empty()) document.set("clusterProblem", comparison.problem);
 }
 
+PlaceOptions named_place(const Call& call) { return {call.args(), call.context().program}; }
+
 std::string show_text(RecordAccess& record, const upgrade::Run& run, std::size_t width,
                       const std::string& follow = "kmm-upgrade show --watch") {
     std::string commands;
@@ -74,7 +76,8 @@ std::string show_text(RecordAccess& record, const upgrade::Run& run, std::size_t
         for (const auto& command : recorded_commands(run))
             commands += fmt::format("{:<9}  {}\n", "runs", base::escape(command));
     }
-    return properties(run, owner_of(record, run), width, follow) + commands + "\n" + node_table(run, width);
+    return properties(run, owner_of(record, run), width, follow, named_place(record.call())) + commands + "\n" +
+           node_table(run, width);
 }
 
 /// As many lines as the terminal has: the summary, then the nodes that matter most.
@@ -83,7 +86,7 @@ std::vector<std::string> screen_lines(RecordAccess& record, const upgrade::Run& 
     constexpr std::size_t k_nodes = 4;  // lines of the table at least
     const auto width = console.width() - 1, rows = console.height() - 1;
     std::vector<std::string> lines;
-    const auto summary = properties(run, owner_of(record, run), width, "");
+    const auto summary = properties(run, owner_of(record, run), width, "", named_place(record.call()));
     for (const auto line : base::split(summary, '\n')) lines.emplace_back(line);
     if (const auto most = rows > k_nodes + 2 ? rows - k_nodes : 2; lines.size() > most) {
         lines.resize(most - 1);
@@ -95,8 +98,8 @@ std::vector<std::string> screen_lines(RecordAccess& record, const upgrade::Run& 
 }
 
 /// The run, and what `resume` would run on this machine.
-value::Node shown_document(const upgrade::Run& run) {
-    auto node = document(run);
+value::Node shown_document(RecordAccess& record, const upgrade::Run& run) {
+    auto node = document(run, named_place(record.call()));
     if (const auto commands = recorded_commands(run); !commands.empty() && !upgrade::is_final_run_state(run.state))
         node.set("recordedCommands", value::Node::strings(commands));
     return node;
@@ -107,8 +110,10 @@ Exit show_idle(RecordAccess& record) {
     const auto idle = value::Node::mapping({{"apiVersion", "kmmtools/v1"}, {"kind", "Upgrade"}, {"state", "idle"}});
     if (print_document(context, idle) || context.output == "name") return Exit::ok;
     context.console.out(fmt::format("state      idle: no upgrade is recorded in {}\n"
-                                    "next       kmm-upgrade start module MODULE --to VERSION\n",
-                                    base::escape(record.directory().path())));
+                                    "next       {}\n",
+                                    base::escape(record.directory().path()),
+                                    base::escape(named_place(record.call())
+                                                     .put_into("kmm-upgrade start module MODULE --to VERSION"))));
     return Exit::ok;
 }
 
@@ -129,7 +134,7 @@ Exit watch_documents(RecordAccess& record) {
     for (;;) {
         const auto run = record.load();
         if (!run) return show_idle(record);
-        const auto now = shown_document(*run);
+        const auto now = shown_document(record, *run);
         auto text = value::to_json(now);
         if (text != last) static_cast<void>(print_document(context, now));
         if (is_over(record, *run) || context.console.out_is_gone()) return Exit::ok;
@@ -187,7 +192,7 @@ Exit run_show(const cli::Args& args, cli::Context& context) {
         return Exit::ok;
     }
     const auto comparison = compare(record, *run);
-    auto shown = shown_document(*run);
+    auto shown = shown_document(record, *run);
     add_comparison(shown, comparison);
     note_comparison(call, comparison);
     if (print_document(context, shown)) return Exit::ok;

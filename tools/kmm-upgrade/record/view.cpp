@@ -108,6 +108,18 @@ std::vector<Line> lines_of(const upgrade::Run& run, const std::optional<record::
     return lines;
 }
 
+/// lines_of, with `place` in every command.
+std::vector<Line> placed_lines_of(const upgrade::Run& run, const std::optional<record::Owner>& owner,
+                                  const std::string& follow, const PlaceOptions& place) {
+    auto lines = lines_of(run, owner, follow);
+    for (auto& line : lines) {
+        if (line.key != "next" && line.key != "hint" && line.key != "back") continue;
+        line.left = place.put_into(line.left);
+        line.right = place.put_into(line.right);
+    }
+    return lines;
+}
+
 constexpr std::size_t k_rows_min = 5;  // of nodes in a summary
 constexpr std::size_t k_margin = 11;  // of the first column and what is between
 
@@ -175,8 +187,8 @@ std::string node_table(const upgrade::Run& run, std::size_t width) {
 }
 
 std::string properties(const upgrade::Run& run, const std::optional<record::Owner>& owner, std::size_t width,
-                       const std::string& follow) {
-    const auto lines = lines_of(run, owner, follow);
+                       const std::string& follow, const PlaceOptions& place) {
+    const auto lines = placed_lines_of(run, owner, follow, place);
     std::size_t left = 0;
     for (const auto& line : lines)
         if (!line.right.empty()) left = std::max(left, line.left.size());
@@ -195,7 +207,7 @@ std::string properties(const upgrade::Run& run, const std::optional<record::Owne
     return text;
 }
 
-value::Node document(const upgrade::Run& run) {
+value::Node document(const upgrade::Run& run, const PlaceOptions& place) {
     auto node = value::Node::mapping({{"apiVersion", "kmmtools/v1"}, {"kind", "Upgrade"}});
     auto tree = upgrade::encode(run);
     for (const auto* key : {"event", "formatVersion", "minReader", "tool"}) tree.erase(key);
@@ -208,12 +220,15 @@ value::Node document(const upgrade::Run& run) {
                                               {"rolledBack", static_cast<std::uint64_t>(counts.rolled_back)},
                                               {"inFlight", static_cast<std::uint64_t>(counts.active)},
                                               {"pending", static_cast<std::uint64_t>(counts.pending)}}));
-    node.set("nextCommands", value::Node::strings(upgrade::next_commands(run)));
+    auto commands = upgrade::next_commands(run);
+    for (auto& command : commands) command = place.put_into(command);
+    node.set("nextCommands", value::Node::strings(commands));
     return node;
 }
 
-void print_summary(cli::Context& context, const upgrade::Run& run, bool interrupted) {
-    if (print_document(context, document(run))) return;
+void print_summary(const cli::Args& args, cli::Context& context, const upgrade::Run& run, bool interrupted) {
+    const PlaceOptions place(args, context.program);
+    if (print_document(context, document(run, place))) return;
     if (context.output == "name") {
         context.console.out("upgrade/" + upgrade::describe(run).subject() + "\n");
         return;
@@ -221,7 +236,7 @@ void print_summary(cli::Context& context, const upgrade::Run& run, bool interrup
     auto& console = context.console;
     const bool table = console.out_is_terminal() || run.rollback || upgrade::count(run).failed > 0;
     const auto width = console.out_is_terminal() ? console.width() : 0;
-    const auto text = properties(run, std::nullopt, width);
+    const auto text = properties(run, std::nullopt, width, "", place);
     if (table && width == 0) {
         console.out(node_table(run, 0) + "\n");
     } else if (table) {

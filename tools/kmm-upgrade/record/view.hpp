@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cli/app.hpp"
+#include "kmm-upgrade/session/place_options.hpp"
 #include "record/state_dir.hpp"
 #include "report/metrics.hpp"
 #include "upgrade/engine/planner.hpp"
@@ -32,14 +33,15 @@ namespace kmm::tool_upgrade {
 [[nodiscard]] std::string node_table(const upgrade::Run& run, std::size_t width);
 /// The lines module, state, paused, next; each two columns of facts. Lines that are wider than `width` are broken at
 /// blanks; 0 breaks none. `owner` is the process that walks the run now, if any; then `follow` is the next command, ""
-/// for none.
+/// for none. Commands get `place`.
 [[nodiscard]] std::string properties(const upgrade::Run& run, const std::optional<record::Owner>& owner = std::nullopt,
-                                     std::size_t width = 0, const std::string& follow = "kmm-upgrade show --watch");
-/// {"apiVersion":"kmmtools/v1","kind":"Upgrade",...}.
-[[nodiscard]] value::Node document(const upgrade::Run& run);
+                                     std::size_t width = 0, const std::string& follow = "kmm-upgrade show --watch",
+                                     const PlaceOptions& place = {});
+/// {"apiVersion":"kmmtools/v1","kind":"Upgrade",...}. Commands get `place`.
+[[nodiscard]] value::Node document(const upgrade::Run& run, const PlaceOptions& place = {});
 /// What a walking verb prints at its end on standard output, in the format asked for. The last line of text names the
 /// next command.
-void print_summary(cli::Context& context, const upgrade::Run& run, bool interrupted);
+void print_summary(const cli::Args& args, cli::Context& context, const upgrade::Run& run, bool interrupted);
 /// --metrics.
 [[nodiscard]] cli::Option metrics_option();
 /// --metrics-cluster NAME, beside --metrics.

@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "kmm-upgrade/session/place_options.hpp"
 #include "sys/signals.hpp"
 
 namespace kmm::tool_upgrade {
@@ -52,7 +53,9 @@ std::string absolute_path(const std::string& path) {
 }
 
 void Call::note(const std::string& text) const {
-    if (context_.verbosity >= 0) context_.console.err("note: " + base::escape(text) + "\n");
+    if (context_.verbosity < 0) return;
+    const auto whole = PlaceOptions(args_, context_.program).put_into(text);
+    context_.console.err("note: " + base::escape(whole) + "\n");
 }
 
 }  // namespace kmm::tool_upgrade

@@ -29,7 +29,7 @@ public:
     /// One line of answer to `question`; nullopt at the end of the input and once stopped(), also if an answer came
     /// with it.
     [[nodiscard]] std::optional<std::string> ask(const std::string& question) const;
-    /// "note: TEXT" on standard error, unless --quiet. The text is escaped. Thread safe.
+    /// "note: TEXT" on standard error, unless --quiet. The text is escaped; its commands get PlaceOptions. Thread safe.
     void note(const std::string& text) const;
 
     [[nodiscard]] const cli::Args& args() const noexcept { return args_; }

@@ -146,11 +146,15 @@ Exit run_step(const cli::Args& args, cli::Context& context) {
 }
 
 Exit run_abort(const cli::Args& args, cli::Context& context) {
-    Access access(args, context);
     const auto policy = upgrade::parse_rollback(args.get("rollback").value_or("none"));
     if (!policy)
         throw Error(Exit::usage, "bad-value", "--rollback takes none, current or all")
             .hint("leave the option out for none");
+    const bool restores = args.flag("restore-etcd");
+    if (restores && policy != upgrade::Rollback::all)
+        throw Error(Exit::usage, "bad-value", "--restore-etcd requires --rollback all")
+            .hint("all members of etcd go back to one snapshot, and every node with them");
+    Access access(args, context);
     const auto before = access.record.must_load();
     if (before.state == "upgrade-complete") refuse_ended(before, "abort");
     // Asking twice for the same is no fault; a rollback that the ended abort has not done is not done now either.
@@ -161,13 +165,7 @@ Exit run_abort(const cli::Args& args, cli::Context& context) {
             .hint(fmt::format("kmm-upgrade delete, then {}", upgrade::describe(before).elsewhere));
     }
     if (const auto exit = already_ended(access)) return *exit;
-    const bool restores = args.flag("restore-etcd");
-    if (policy != upgrade::Rollback::all) {
-        if (restores)
-            throw Error(Exit::usage, "bad-value", "--restore-etcd requires --rollback all")
-                .hint("all members of etcd go back to one snapshot, and every node with them");
-        require_no_restore(context, before, "abort without --rollback all");
-    }
+    if (policy != upgrade::Rollback::all) require_no_restore(context, before, "abort without --rollback all");
     const auto& craft = craft_of(context, before);
     if (restores || craft.is_restoring(before)) craft.restore_data(access);
     return walk_back(access, *policy);
@@ -192,7 +190,7 @@ Exit run_skip(const cli::Args& args, cli::Context& context) {
     walk.driver.skip(args.positional("NODE"), reason);
     walk.progress.stop();
     write_metrics(args, context, walk.recorder.run());
-    print_summary(context, walk.recorder.run(), false);
+    print_summary(args, context, walk.recorder.run(), false);
     return Exit::ok;
 }
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "kmm-upgrade/reach/reach.hpp"
 #include "upgrade/drive_recipe/recipe_drivers.hpp"
 #include "upgrade/drive_recipe/release_store.hpp"
 
@@ -15,11 +16,7 @@ cli::Option release_namespace_option() {
 }
 
 std::string release_namespace_of(const cli::Args& args) {
-    auto space = args.get("release-namespace").value_or(std::string(drive::k_release_namespace));
-    if (space.empty())
-        throw Error(Exit::usage, "bad-value", "--release-namespace is empty, expected a namespace")
-            .hint(fmt::format("leave the option out for {}", drive::k_release_namespace));
-    return space;
+    return namespace_option(args, "release-namespace", std::string(drive::k_release_namespace));
 }
 
 std::vector<upgrade::recipe::Release> deployed_releases(Access& access, const std::string& space) {

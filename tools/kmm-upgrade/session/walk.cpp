@@ -112,7 +112,7 @@ Launched launch(Access& access, upgrade::Run run, std::unique_ptr<Hands> hands) 
 
 Exit finish(Call& call, drive::Ended ended, const upgrade::Run& run) {
     write_metrics(call.args(), call.context(), run);
-    print_summary(call.context(), run, ended == drive::Ended::interrupted);
+    print_summary(call.args(), call.context(), run, ended == drive::Ended::interrupted);
     return exit_of(call, ended, run);
 }
 
@@ -132,7 +132,7 @@ void go_on_after(Access& access, const std::function<void()>& next) {
 Exit finish_one(Call& call, drive::Ended ended, const upgrade::Run& run) {
     write_metrics(call.args(), call.context(), run, true);
     const auto& output = call.context().output;
-    if (output != "json" && output != "yaml") print_summary(call.context(), run, false);
+    if (output != "json" && output != "yaml") print_summary(call.args(), call.context(), run, false);
     return exit_of(call, ended, run);
 }
 
