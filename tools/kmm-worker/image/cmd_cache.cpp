@@ -78,7 +78,14 @@ Exit run_list(const cli::Args& args, cli::Context& context) {
         context.console.out("the cache is empty\n");
         return Exit::ok;
     }
-    context.console.out(cli::folded_table({"IMAGE", "PLATFORM", "DIGEST", "SIZE", "LAST USED"}, std::move(rows), 1,
+    const auto whole = cli::format_table({"IMAGE", "PLATFORM", "DIGEST", "SIZE", "LAST USED"}, rows, 0);
+    if (context.table_width() == 0 || cli::fits(whole, context.table_width())) {
+        context.console.out(whole);
+        return Exit::ok;
+    }
+    // References that differ in their ends alone, as those with a digest, stand whole below their lines.
+    for (auto& row : rows) std::rotate(row.begin(), row.begin() + 1, row.end());
+    context.console.out(cli::folded_table({"PLATFORM", "DIGEST", "SIZE", "LAST USED", "IMAGE"}, std::move(rows), 1,
                                           context.table_width()));
     return Exit::ok;
 }
