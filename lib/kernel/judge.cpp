@@ -285,25 +285,27 @@ private:
         kmod::ModprobeConfig config = wish_.configuration;
         for (const auto& [alias, meant] : order.by_alias) kmod::add_alias_options(config, alias, meant);
         const std::string& name = module.file.name;
-        const auto blacklisted = config.blacklist.find(name);
-        if (wish_.uses_blacklist && blacklisted != config.blacklist.end())
-            find(Severity::error, "blacklisted-module",
-                 fmt::format("module {} is blacklisted in {}, and modprobe is called with -b: it is not loaded", name,
-                             base::escape(blacklisted->second.where)),
-                 fmt::format("remove that line {}, or -b from the Module", kmod::place_of(blacklisted->second.source)));
-        kmod::check_alias_lines(config, name, out_);
-        const kmod::HostCommand* command = kmod::command_for(config.install, name);
+        // modprobe holds -b and -i for the modules that it is called with alone.
         const bool named = name == index_.find(wish_.module)->file.name ||
                            std::any_of(wish_.also.begin(), wish_.also.end(), [&](const std::string& also) {
                                return kmod::normalise_name(also) == name;
                            });
+        const auto blacklisted = config.blacklist.find(name);
+        if (named && wish_.uses_blacklist && blacklisted != config.blacklist.end())
+            find(Severity::error, "blacklisted-module",
+                 fmt::format("module {} is blacklisted in {}, and modprobe is called with -b: it is not loaded", name,
+                             base::escape(blacklisted->second.where)),
+                 fmt::format("remove that line {}, or -b from the Module", kmod::place_of(blacklisted->second.source)));
+        kmod::check_alias_lines(config, name, "kmm-worker loads the module of that name",
+                                named ? Severity::error : Severity::warning, out_);
+        const kmod::HostCommand* command = kmod::command_for(config.install, name);
         if (command != nullptr && !(named && wish_.ignores_install))
             find(Severity::warning, "install-command",
                  fmt::format("{} names '{}' to be run instead of loading module {}: modprobe runs it, kmm-worker "
                              "refuses the load",
                              base::escape(command->where), base::escape(command->text), name),
                  fmt::format("remove that line {}{}", kmod::place_of(command->source),
-                             named ? ", or say --ignore-install in modprobe.args.load" : ""));
+                             named ? ", or add --ignore-install to args.load or rawArgs.load" : ""));
         const auto options = config.options.find(name);
         if (options != config.options.end())
             kmod::check_options(module.file, options->second,

@@ -237,28 +237,12 @@ kmod::ModprobeConfig configuration_of(const ImageQuestion& question, const std::
     }
 }
 
-/// rawArgs.load without a directory names modules of the node's own tree: of them only the kernel's exports are known.
-Diagnostics judge_of_host(const kernel::Wish& wish, const kernel::Interface* interface) {
-    Diagnostics findings;
-    std::vector<std::string> names = wish.also;
-    if (!wish.module.empty()) names.insert(names.begin(), wish.module);
-    for (const auto& name : names) {
-        if (interface != nullptr && interface->modules.contains(kmod::normalise_name(name))) continue;
-        findings.push_back({Severity::warning, "dependency-not-known",
-                            fmt::format("rawArgs.load names no directory, so that module {} is loaded from the node's "
-                                        "own tree: whether kernel {} has it is not known",
-                                        base::escape(name), wish.release),
-                            std::nullopt, "add -d and the directory of the image, or see that the kernel has it",
-                            Exit::checks_failed});
-    }
-    return findings;
-}
-
 /// Do the modules of a Module's image fit the kernel that it is for?
 Diagnostics judge_module(const ImageQuestion& question, const ImageTarget& target, const std::string& root,
                          const registry::PullResult& pulled, ImageAnswer& answer, sandbox::Confined* parser) {
     const auto& config = question.resolved->config;
     const auto index = index_of(root, target, parser);
+    answer.is_judged = true;
     ModuleWish wanted = wish_of(config, question.resolved->kernel);
     kernel::Wish& wish = wanted.wish;
     const auto below = std::filesystem::path("/" + target.firmware_path + "/").lexically_normal().native();
@@ -277,8 +261,7 @@ Diagnostics judge_module(const ImageQuestion& question, const ImageTarget& targe
     }
     Diagnostics findings = std::move(wanted.findings);
     wish.configuration = configuration_of(question, root, parser, findings);
-    auto judged = wanted.of_host ? judge_of_host(wish, question.interface)
-                                 : kernel::judge(index, wish, question.interface);
+    auto judged = kernel::judge(index, wish, question.interface);
     std::move(judged.begin(), judged.end(), std::back_inserter(findings));
     return findings;
 }
@@ -346,6 +329,16 @@ std::map<std::string, ImageAnswer> ask_registries(const std::vector<ImageQuestio
         asks.emplace(question.key(), [&question, target](Asker& asker) {
             return asker.answer([&](ImageAnswer& answer) {
                 if (question.depth == Depth::manifest) return asker.look(target, answer);
+                auto wanted = wish_of(question.resolved->config, question.resolved->kernel);
+                if (wanted.of_host || wanted.is_unread) {
+                    auto findings = asker.look(target, answer);
+                    answer.is_open = wanted.is_unread && !has_errors(wanted.findings);
+                    auto judged = wanted.is_unread ? std::move(wanted.findings)
+                                                   : judge_of_host(std::move(wanted), target.modprobed_dir,
+                                                                   question.interface);
+                    std::move(judged.begin(), judged.end(), std::back_inserter(findings));
+                    return findings;
+                }
                 return asker.pull(
                     target, answer,
                     [&](const std::string& root, const registry::PullResult& pulled, sandbox::Confined* parser) {

@@ -68,6 +68,8 @@ struct ImageAnswer {
     std::vector<SignedFile> files;  ///< with Depth::modules: every module of the image for that kernel, by name
     std::size_t symbols = 0;  ///< how many symbols of its modules do not fit the interface
     bool reached = false;   ///< false: the registry could not be asked, the answer is unknown
+    bool is_open = false;   ///< whether its modules fit cannot be said
+    bool is_judged = false; ///< its modules were looked at
 };
 
 /// Asks all questions, eight at a time, and answers by key. Credentials: the Module's pull Secret if `objects` have it,

@@ -2,20 +2,39 @@
 #include "preflight/module_wish.hpp"
 
 #include <optional>
+#include <utility>
 
+#include <fmt/format.h>
+
+#include "base/text.hpp"
 #include "kmod/host/modprobe_args.hpp"
+#include "kmod/ko/module_file.hpp"
 
 namespace kmm::preflight {
 
 namespace {
 
+void find(Diagnostics& findings, Severity severity, std::string code, std::string message, std::string hint) {
+    findings.push_back({severity, std::move(code), std::move(message), std::nullopt, std::move(hint),
+                        Exit::checks_failed});
+}
+
 std::optional<kmod::ModprobeCommand> read_arguments(const std::vector<std::string>& arguments, const char* field,
                                                     kmod::ArgsKind kind, Diagnostics& findings) {
     try {
-        return kmod::read_modprobe_arguments(arguments, field, kind);
+        auto command = kmod::read_modprobe_arguments(arguments, field, kind);
+        if (command.remove)
+            find(findings, Severity::error, "bad-value",
+                 fmt::format("{}: expected a command that loads, found one with -r", field), "remove -r");
+        if (command.force.any())
+            find(findings, Severity::warning, "force-refused",
+                 fmt::format("{} holds {}: kmm-worker does not force modules, modprobe does", field,
+                             base::join(command.forcing, ", ")),
+                 "rebuild the module for that kernel");
+        return command;
     } catch (const Error& error) {
-        findings.push_back({Severity::warning, "unsupported", error.message(), std::nullopt, error.hint(),
-                            Exit::checks_failed});
+        find(findings, error.code() == "unsupported" ? Severity::warning : Severity::error, error.code(),
+             error.message(), error.hint());
         return std::nullopt;
     }
 }
@@ -26,8 +45,9 @@ void take_raw_arguments(const std::vector<std::string>& arguments, ModuleWish& m
                                         made.findings);
     made.wish.parameters.clear();
     made.wish.loading_order.clear();
-    made.of_host = !command || !command->directory || *command->directory == "/";
+    made.is_unread = !command;
     if (!command) return;
+    made.of_host = !command->directory || *command->directory == "/";
     made.wish.module = command->modules.front();
     made.wish.also.assign(command->modules.begin() + 1, command->modules.end());
     made.wish.parameters = command->parameters;
@@ -62,6 +82,30 @@ ModuleWish wish_of(const api::ModuleConfig& config, const std::string& kernel) {
         }
     }
     return made;
+}
+
+Diagnostics judge_of_host(ModuleWish wanted, const std::string& modprobed_dir, const kernel::Interface* interface) {
+    Diagnostics findings = std::move(wanted.findings);
+    const auto& wish = wanted.wish;
+    if (!modprobed_dir.empty())
+        findings.push_back({Severity::warning, "unsupported",
+                            fmt::format("modprobedDir is {}, and rawArgs.load without -d names modules of the node: "
+                                        "kmm-worker refuses that",
+                                        base::escape(modprobed_dir)),
+                            std::nullopt, "add -d and the directory of the image to rawArgs.load",
+                            Exit::checks_failed});
+    std::vector<std::string> names = wish.also;
+    if (!wish.module.empty()) names.insert(names.begin(), wish.module);
+    for (const auto& name : names) {
+        if (interface != nullptr && interface->modules.contains(kmod::normalise_name(name))) continue;
+        findings.push_back({Severity::warning, "dependency-not-known",
+                            fmt::format("rawArgs.load names no directory of the image, so that module {} is loaded "
+                                        "from the node's own tree: whether kernel {} has it is not known",
+                                        base::escape(name), wish.release),
+                            std::nullopt, "add -d and the directory of the image, or see that the kernel has it",
+                            Exit::checks_failed});
+    }
+    return findings;
 }
 
 }  // namespace kmm::preflight

@@ -14,10 +14,19 @@ struct ModuleWish {
     kernel::Wish wish;
     std::string dir_name = "/opt";  ///< of the image: dirName, or -d of the arguments
     bool of_host = false;  ///< rawArgs.load without a directory: the modules are those of the node's own tree
-    Diagnostics findings;  ///< warning "unsupported": arguments that kmm-worker does not know; they are left out
+    /// rawArgs.load has arguments that kmm-worker does not know: what modprobe loads by them is not known.
+    bool is_unread = false;
+    /// Warnings "unsupported" (arguments that kmm-worker does not know) and "force-refused"; errors "bad-value" and
+    /// "missing-field" (command lines that load nothing).
+    Diagnostics findings;
 };
 
 /// The modules, parameters and order that `config` asks for on `kernel`; what the image has is left to the caller.
 [[nodiscard]] ModuleWish wish_of(const api::ModuleConfig& config, const std::string& kernel);
+
+/// What is found of modules that rawArgs.load takes from the node's own tree: of them only the kernel's exports are
+/// known. `modprobed_dir`: of the Module, which kmm-worker refuses beside them.
+[[nodiscard]] Diagnostics judge_of_host(ModuleWish wanted, const std::string& modprobed_dir,
+                                        const kernel::Interface* interface);
 
 }  // namespace kmm::preflight

@@ -121,9 +121,8 @@ void ask(std::vector<Verdict>& verdicts, const api::Objects& objects, const cli:
         verdict.digest = answer.digest;
         verdict.files = answer.files;
         verdict.symbols = answer.symbols;
-        verdict.unknown = !answer.reached;
-        if (answer.reached)
-            verdict.checked = verdict.question->depth == Depth::modules ? Checked::modules : Checked::image;
+        verdict.unknown = !answer.reached || answer.is_open;
+        if (answer.reached) verdict.checked = answer.is_judged ? Checked::modules : Checked::image;
         Diagnostics findings = answer.findings;
         name_the_source(*verdict.question->resolved, findings);
         verdict.findings.insert(verdict.findings.end(), std::make_move_iterator(findings.begin()),

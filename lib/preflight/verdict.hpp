@@ -29,7 +29,7 @@ struct Verdict {
     std::size_t symbols = 0;  ///< that do not fit
     Diagnostics findings;
 
-    bool unknown = false;  ///< the registry could not be asked
+    bool unknown = false;  ///< the registry could not be asked, or which modules are loaded is not known
     bool known = false;    ///< it is not a pass, and all that is wrong is in the baseline
 
     [[nodiscard]] bool failed() const { return !unknown && has_errors(findings); }

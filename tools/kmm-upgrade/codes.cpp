@@ -171,7 +171,9 @@ constexpr CodeText k_errors[] = {
      "kubeadm sets the label node-role.kubernetes.io/control-plane; set it again"},
     {"no-mapping", "error", "no kernel mapping of the Module matches a node's kernel", "",
      "add a mapping, or leave the node out"},
-    {"no-nodes", "error", "there is no Node", "", "dump everything: kubectl get nodes,pods,configmaps -A -o json"},
+    {"no-nodes", "error", "there is no Node, or none that the command may change", "",
+     "the hint says what left the others out: --selector, --node, a cordon; of a dump: dump everything, kubectl get "
+     "nodes,pods,configmaps -A -o json"},
     {"no-path", "error", "no way leads to the version of Kubernetes",
      "kubeadm upgrades one minor at a time, and goes back within a minor only.",
      "kmm-upgrade versions VERSION shows the way and what is missing"},

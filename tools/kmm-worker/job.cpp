@@ -52,12 +52,14 @@ void require_size(const std::string& text, const std::string& expected) {
         .hint("the connection was lost; nothing was done");
 }
 
-Error with_exit(const Error& error, Exit exit) {
-    Error fault(exit, error.code(), error.message());
+/// `error` with another exit code, and `message` in the place of its own.
+Error with_exit(const Error& error, Exit exit, const std::string& message) {
+    Error fault(exit, error.code(), message);
     fault.hint(error.hint());
     for (const auto& [key, value] : error.details()) fault.detail(key, value);
     for (auto text = error.context().rbegin(); text != error.context().rend(); ++text) fault.add_context(*text);
     if (error.position()) fault.at(*error.position());
+    if (!error.diagnostics().empty()) fault.attach(error.diagnostics());
     return fault;
 }
 
@@ -65,7 +67,7 @@ Error with_exit(const Error& error, Exit exit) {
 /// refused, or that is modprobe's but not ours, is none.
 Error as_configuration_fault(const Error& error) {
     if (error.exit() != Exit::data || error.code() == "force-refused" || error.code() == "unsupported") return error;
-    return with_exit(error, Exit::config);
+    return with_exit(error, Exit::config, error.message());
 }
 
 /// Takes the fields that are not known out of the faults.
@@ -295,7 +297,7 @@ void check_config(Job& job, const std::string& input, Needs needs) {
             return Error(Exit::usage, "missing-option", fmt::format("{} {} is missing", flag, value))
                 .hint("see --help of the verb");
         return Error(Exit::data, "missing-field", fmt::format("{}: expected {}, found none", input, field))
-            .hint(fmt::format("set {} or {}", field, flag));
+            .hint(fmt::format("set {}", field));
     };
     if (modprobe.module_name.empty()) throw missing("modprobe.moduleName", "--module", "NAME");
     if (const auto problem = base::module_name_problem(modprobe.module_name); !problem.empty()) {
@@ -371,7 +373,8 @@ void fill_job(const cli::Args& args, Needs needs, UnknownFields unknown, Job& jo
         check_config(job, file.empty() ? k_from_options : file, needs);
     } catch (const Error& error) {
         if (!file.empty()) throw as_configuration_fault(error);
-        throw error.code() == "bad-value" ? with_exit(error, Exit::usage) : as_usage_fault(error);
+        throw error.code() == "bad-value" ? with_exit(error, Exit::usage, error.message())
+                                          : as_usage_fault(error);
     }
 }
 
@@ -380,7 +383,14 @@ void fill_job(const cli::Args& args, Needs needs, UnknownFields unknown, Job& jo
 Error as_usage_fault(const Error& error) {
     constexpr std::array<std::string_view, 3> k_of_arguments{"bad-path", "bad-reference", "bad-firmware-path"};
     const bool is_one = std::find(k_of_arguments.begin(), k_of_arguments.end(), error.code()) != k_of_arguments.end();
-    return is_one && error.exit() == Exit::data ? with_exit(error, Exit::usage) : error;
+    if (!is_one || error.exit() != Exit::data) return error;
+    auto message = error.message();
+    if (message.starts_with("dirName:")) message.replace(0, 7, "--dir-name");
+    if (message.starts_with("firmwarePath:")) message.replace(0, 12, "--image-firmware");
+    auto fault = with_exit(error, Exit::usage, message);
+    if (fault.code() == "bad-reference" && fault.hint().empty())
+        fault.hint("write REGISTRY/REPOSITORY:TAG or @sha256:DIGEST");
+    return fault;
 }
 
 kmod::HostPaths host_paths(const cli::Args& args) {

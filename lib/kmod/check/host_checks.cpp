@@ -61,16 +61,17 @@ std::string first_of(const std::vector<std::string>& names) {
     return base::join_some(shown, 5);
 }
 
-void check_alias_lines(const ModprobeConfig& config, const std::string& name, Diagnostics& findings) {
+void check_alias_lines(const ModprobeConfig& config, const std::string& name, std::string_view instead,
+                       Severity if_off, Diagnostics& findings) {
     for (const auto& alias : config.aliases) {
         if (alias.module == name || !alias_fits(alias.pattern, name)) continue;
         add_finding(
-            findings, Severity::warning, "host-alias",
-            fmt::format("{} makes {} an alias of {}; here it is the module of that name", base::escape(alias.where),
-                        name,
+            findings, alias.module == "off" ? if_off : Severity::warning, "host-alias",
+            fmt::format("{} makes {} an alias of {}; {}", base::escape(alias.where), name,
                         alias.module == "off"
                             ? "off, so that modprobe loads nothing"
-                            : fmt::format("module {}, which modprobe would load", base::escape(alias.module))),
+                            : fmt::format("module {}, which modprobe would load", base::escape(alias.module)),
+                        instead),
             fmt::format("remove that line {} if it is not meant", place_of(alias.source)));
     }
 }
@@ -80,6 +81,10 @@ void check_configuration(const CheckInput& input, Diagnostics& findings) {
     std::vector<std::string> names = input.found.order.names;
     for (const auto& module : input.found.host_modules) names.push_back(module.name);
     for (const auto& name : names) {
+        // modprobe holds -b and -i for the modules that it is called with alone.
+        const bool named = name == normalise_name(input.wish.module) ||
+                           std::any_of(input.wish.also.begin(), input.wish.also.end(),
+                                       [&](const std::string& also) { return normalise_name(also) == name; });
         if (config.kernel_blacklist.contains(name)) {
             add_finding(
                 findings, Severity::error, "blacklisted-module",
@@ -87,23 +92,20 @@ void check_configuration(const CheckInput& input, Diagnostics& findings) {
                             name),
                 "remove it there and reboot the node");
         } else if (const auto it = config.blacklist.find(name); it != config.blacklist.end()) {
-            const bool counts = input.wish.blacklist == BlacklistRule::honour;
+            const bool counts = named && input.wish.blacklist == BlacklistRule::honour;
             add_finding(findings, counts ? Severity::error : Severity::warning, "blacklisted-module",
                         fmt::format("module {} is blacklisted in {}{}", name, base::escape(it->second.where),
                                     counts ? "" : "; udev does not load it, this command does"));
         }
-        check_alias_lines(config, name, findings);
+        check_alias_lines(config, name, "here it is the module of that name", Severity::warning, findings);
         if (const HostCommand* command = command_for(config.install, name)) {
-            const bool named = name == normalise_name(input.wish.module) ||
-                               std::any_of(input.wish.also.begin(), input.wish.also.end(),
-                                           [&](const std::string& also) { return normalise_name(also) == name; });
             const bool ignored = named && input.wish.install_commands == InstallCommands::ignore;
             add_finding(findings, ignored ? Severity::warning : Severity::error, "install-command",
                         fmt::format("{} wants '{}' to be run instead of loading module {}; commands are never run",
                                     base::escape(command->where), base::escape(command->text), name),
                         ignored ? std::string()
                                 : fmt::format("remove that line {}{}", place_of(command->source),
-                                              named ? ", or say --ignore-install in modprobe.args.load" : ""));
+                                              named ? ", or add --ignore-install to args.load or rawArgs.load" : ""));
         }
         if (const auto it = config.options.find(name); it != config.options.end()) {
             std::string text;

@@ -92,8 +92,10 @@ struct GivenParameter {
 void check_options(const ModuleFile& module, const std::vector<HostOption>& options,
                    const std::vector<std::string>& own, Diagnostics& findings);
 
-/// The `alias` lines that make another module, or none, of the module `name`: warnings "host-alias".
-void check_alias_lines(const ModprobeConfig& config, const std::string& name, Diagnostics& findings);
+/// The `alias` lines that make another module, or none, of the module `name`: warnings "host-alias"; of `if_off` where
+/// modprobe loads none. `instead`: what this tool does, the end of the message.
+void check_alias_lines(const ModprobeConfig& config, const std::string& name, std::string_view instead,
+                       Severity if_off, Diagnostics& findings);
 
 /// Throws the errors of `findings`, if any: exit checks_failed (10), code "check-failed", all findings attached.
 void require_passed(const Preflight& result, const std::string& module);

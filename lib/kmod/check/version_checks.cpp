@@ -84,7 +84,7 @@ void KernelVersions::check(const ModuleFile& file, const std::vector<HostModule>
     if (result.unknown.empty() || file.crcs.empty()) return;
     add_finding(
         findings, Severity::warning, "versions-not-checked",
-        fmt::format("nothing on this host tells which version the kernel has of {} of module {}: {}",
+        fmt::format("this host does not say which version the kernel has of {} of module {}: {}",
                     base::counted(result.unknown.size(), "symbol"), file.name, first_of(result.unknown)),
         headers_ ? "" : "install the headers of the running kernel, whose Module.symvers lists them");
 }

@@ -28,7 +28,7 @@ std::string fix_of(const CheckInfo& info, const CheckInput& input) {
     std::string fix(info.fix);
     if (input.target && info.id == "node-reach")
         fix += "; workers that cannot be reached may stay as they are: --leave-out";
-    if (input.target && info.id == "nodes-ready") fix += ", or leave it out of the upgrade with --leave-out";
+    if (input.target && info.id == "nodes-ready") fix += "; a worker may be left out of the upgrade: --leave-out";
     return fix;
 }
 

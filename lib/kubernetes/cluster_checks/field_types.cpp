@@ -16,7 +16,20 @@ namespace {
 
 using value::Node;
 
-enum class FieldType { flag, integer, long_integer, number, text, duration, texts, text_map, flag_map, list, mapping };
+enum class FieldType {
+    flag,
+    integer,
+    long_integer,
+    number,
+    text,
+    duration,           ///< null is none: Go reads the text of one there
+    optional_duration,  ///< a pointer in Go
+    texts,
+    text_map,
+    flag_map,
+    list,
+    mapping
+};
 
 /// Fields of one type: paths with blanks between.
 struct FieldRow {
@@ -37,7 +50,7 @@ constexpr FieldRow k_cluster_fields[] = {
     {FieldType::list,
      "apiServer.extraVolumes controllerManager.extraVolumes scheduler.extraVolumes apiServer.extraEnvs "
      "controllerManager.extraEnvs scheduler.extraEnvs etcd.local.extraEnvs"},
-    {FieldType::duration,
+    {FieldType::optional_duration,
      "apiServer.timeoutForControlPlane certificateValidityPeriod caCertificateValidityPeriod"},
     {FieldType::flag, "dns.disabled proxy.disabled"},
     {FieldType::flag_map, "featureGates"},
@@ -73,10 +86,11 @@ constexpr FieldRow k_kubelet_fields[] = {
     {FieldType::duration,
      "syncFrequency fileCheckFrequency httpCheckFrequency streamingConnectionIdleTimeout nodeStatusUpdateFrequency "
      "nodeStatusReportFrequency imageMinimumGCAge imageMaximumGCAge volumeStatsAggPeriod cpuManagerReconcilePeriod "
-     "runtimeRequestTimeout cpuCFSQuotaPeriod evictionPressureTransitionPeriod shutdownGracePeriod "
-     "shutdownGracePeriodCriticalPods containerLogMonitorInterval authentication.webhook.cacheTTL "
-     "authorization.webhook.cacheAuthorizedTTL authorization.webhook.cacheUnauthorizedTTL "
-     "crashLoopBackOff.maxContainerRestartPeriod"},
+     "runtimeRequestTimeout evictionPressureTransitionPeriod shutdownGracePeriod shutdownGracePeriodCriticalPods "
+     "authentication.webhook.cacheTTL authorization.webhook.cacheAuthorizedTTL "
+     "authorization.webhook.cacheUnauthorizedTTL"},
+    {FieldType::optional_duration,
+     "cpuCFSQuotaPeriod containerLogMonitorInterval crashLoopBackOff.maxContainerRestartPeriod"},
     {FieldType::texts,
      "tlsCipherSuites clusterDNS allowedUnsafeSysctls enforceNodeAllocatable preloadedImagesVerificationAllowlist"},
     {FieldType::text_map,
@@ -103,8 +117,9 @@ constexpr FieldRow k_proxy_fields[] = {
     {FieldType::number, "clientConnection.qps"},
     {FieldType::duration,
      "configSyncPeriod iptables.syncPeriod iptables.minSyncPeriod ipvs.syncPeriod ipvs.minSyncPeriod ipvs.tcpTimeout "
-     "ipvs.tcpFinTimeout ipvs.udpTimeout nftables.syncPeriod nftables.minSyncPeriod conntrack.tcpEstablishedTimeout "
-     "conntrack.tcpCloseWaitTimeout conntrack.udpTimeout conntrack.udpStreamTimeout"},
+     "ipvs.tcpFinTimeout ipvs.udpTimeout nftables.syncPeriod nftables.minSyncPeriod conntrack.udpTimeout "
+     "conntrack.udpStreamTimeout"},
+    {FieldType::optional_duration, "conntrack.tcpEstablishedTimeout conntrack.tcpCloseWaitTimeout"},
     {FieldType::texts, "nodePortAddresses ipvs.excludeCIDRs"},
     {FieldType::flag_map, "featureGates"},
 };
@@ -146,7 +161,8 @@ std::string_view expected_text(FieldType type) {
         case FieldType::long_integer: return "an integer";
         case FieldType::number: return "a number";
         case FieldType::text: return "a string";
-        case FieldType::duration: return "a duration as 1m30s";
+        case FieldType::duration:
+        case FieldType::optional_duration: return "a duration as 1m30s";
         case FieldType::texts:
         case FieldType::list: return "a list";
         case FieldType::text_map:
@@ -163,7 +179,8 @@ bool is_of(FieldType type, const Node& node) {
         case FieldType::long_integer: return is_integer<std::int64_t>(node);
         case FieldType::number: return node.as_int() || node.kind() == value::Kind::floating;
         case FieldType::text: return node.is_string();
-        case FieldType::duration: return node.is_string() && is_go_duration(node.text());
+        case FieldType::duration:
+        case FieldType::optional_duration: return node.is_string() && is_go_duration(node.text());
         case FieldType::texts:
         case FieldType::list: return node.is_sequence();
         case FieldType::text_map:
@@ -174,7 +191,7 @@ bool is_of(FieldType type, const Node& node) {
 }
 
 void look_at_field(const Node& node, FieldType type, const std::string& place, std::vector<std::string>& wrong) {
-    if (node.is_null()) { return; }
+    if (node.is_null() && type != FieldType::duration) { return; }
     if (!is_of(type, node)) {
         wrong.push_back(fmt::format("{}: expected {}, found {}", place, expected_text(type), found_there(node)));
         return;
@@ -214,6 +231,7 @@ std::vector<std::string> wrong_fields(const Node& root, std::span<const FieldRow
 
 std::string found_there(const Node& node) {
     if (node.is_mapping() || node.is_sequence()) { return fmt::format("a {}", value::kind_name(node.kind())); }
+    if (node.is_null()) { return "null"; }
     return fmt::format("the {} '{}'", value::kind_name(node.kind()), base::escape(node.text()));
 }
 

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "base/clean_path.hpp"
 #include "base/text.hpp"
 #include "kubernetes/cluster_checks/address.hpp"
 #include "kubernetes/cluster_checks/component_flags.hpp"
@@ -40,9 +41,7 @@ void override_by(ComponentFlags& flags, const Node* component) {
 
 /// A file of the directory that kubeadm keeps certificates in.
 std::string pki_file(const Node& configuration, std::string_view name) {
-    auto directory = text_or(configuration, {"certificatesDir"}, "/etc/kubernetes/pki");
-    while (directory.size() > 1 && directory.ends_with('/')) { directory.pop_back(); }
-    return fmt::format("{}/{}", directory, name);
+    return fmt::format("{}/{}", text_or(configuration, {"certificatesDir"}, "/etc/kubernetes/pki"), name);
 }
 
 /// Source: getAPIServerCommand of kubeadm. Without etcd-servers where etcd is the Pod of the node.
@@ -51,6 +50,7 @@ ComponentFlags written_for_apiserver(const Node& configuration) {
         {"service-cluster-ip-range", text_or(configuration, {"networking", "serviceSubnet"}, k_services)},
         {"service-account-issuer", "https://kubernetes.default.svc." +
                                        text_or(configuration, {"networking", "dnsDomain"}, "cluster.local")},
+        {"etcd-prefix", "/registry"},  // the default of the API server
         {"service-account-key-file", pki_file(configuration, "sa.pub")},
         {"service-account-signing-key-file", pki_file(configuration, "sa.key")}};
     if (const auto* external = mapping_at(configuration, {"etcd", "external"})) {
@@ -101,6 +101,7 @@ std::vector<std::string> parts_of(std::string_view text, KeptFlag::Form form) {
         if (part.empty()) { continue; }
         parts.push_back(form == KeptFlag::Form::urls     ? plain_url(part)
                         : form == KeptFlag::Form::ranges ? plain_range(part)
+                        : part.starts_with('/')          ? base::clean_path(part)
                                                          : std::string(part));
     }
     return parts;

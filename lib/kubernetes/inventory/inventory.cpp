@@ -279,7 +279,7 @@ void take_object(const value::Document& document, const Node& object, const std:
         taken.api_services.push_back({std::move(*meta), conditions_of(reader, reader.mapping(&object, "status"))});
     } else if (kind == "CustomResourceDefinition") {
         taken.definitions.push_back(definition_of(reader, object, std::move(*meta)));
-    } else if (kind == "DaemonSet") {
+    } else if (kind == "DaemonSet" && object.get_string({"apiVersion"}).starts_with("apps/")) {
         (taken.daemon_sets ? *taken.daemon_sets : taken.daemon_sets.emplace()).insert(meta->full_name());
     } else if (kind == "Deployment") {
         taken.has_system_deployments |= meta->ns == k_system;

@@ -140,7 +140,9 @@ constexpr std::array k_error_texts{
              "read fewer documents, or raise the limit"},
     CodeText{"unknown-option", "error", "the verb has no such option", "", "see --help of the verb"},
     CodeText{"unknown-verb", "error", "there is no such verb", "", "see --help"},
-    CodeText{"unsupported", "error", "this version cannot do what was asked", "", "see the message for another way"},
+    CodeText{"unsupported", "error", "this version cannot do what was asked, or kmm-worker not what a Module asks",
+             "",
+             "see the message for another way"},
     CodeText{"untrusted-file", "error",
              "run by root, a file or directory that somebody else owns or may write decides what is done",
              "Configuration, credentials, mirror files, ssh configuration, and programs such as hooks count for root "
@@ -149,10 +151,10 @@ constexpr std::array k_error_texts{
              "chown root it and chmod go-w it, or run the command as its owner"},
     CodeText{"warnings", "error", "there are warnings, and --fail-on warning was given", "",
              "correct them, or put them into a baseline"},
-    CodeText{"version-mismatch", "error", "the Module has another version than --to names",
-             "An ordered upgrade brings nodes to the "
-             "version that the Module has.",
-             "change the Module's version first, or name its own"},
+    CodeText{"version-mismatch", "error", "the Module has another version than --to or labels of nodes name",
+             "An ordered upgrade brings nodes to the version that the Module has. An update of the kernel starts where "
+             "nodes have that version already.",
+             "change the Module's version first, or name its own; bring the nodes to it before their kernel"},
     CodeText{"usage", "error", "the command line is wrong", "", "see --help of the verb"},
 };
 

@@ -44,7 +44,8 @@ constexpr std::array k_image_texts{
              "look at depends and at modulesLoadingOrder"},
     CodeText{"dependency-not-known", "finding",
              "a module that is needed is neither in the image nor among those that export symbols",
-             "Modules without exports do not show in Module.symvers, so the kernel may have it.",
+             "Modules without exports do not show in Module.symvers, so the kernel may have it. So is a module that "
+             "rawArgs.load takes from the node's own tree.",
              "see that the kernel's module package has it"},
     CodeText{"digest-drift", "finding", "an image name stands for another digest than the lock file says",
              "Somebody pushed another image under that name.", "find out who; remove the lock file to accept it"},
@@ -75,7 +76,7 @@ constexpr std::array k_image_texts{
              "signature too"},
     CodeText{"install-command", "finding", "modprobedDir of the image names a command instead of loading a module",
              "modprobe runs the command; kmm-worker never does, and refuses the load.",
-             "remove the line in the image, or say --ignore-install in modprobe.args.load"},
+             "remove the line in the image, or add --ignore-install to args.load or rawArgs.load"},
     CodeText{"interrupted", "error", "the command was interrupted", "Nothing was changed.", ""},
     CodeText{"kernel-devel-ambiguous", "error", "a Module.symvers does not say which kernel it is of", "",
              "name one --kernel at a time, or the kernel's headers as a whole"},

@@ -9,7 +9,7 @@ namespace kmm::plan {
 namespace {
 
 constexpr std::array k_render_texts{
-    CodeText{"bad-path", "error", "a path cannot be written into a Dockerfile",
+    CodeText{"bad-path", "error", "a path cannot be written into a Dockerfile, or leads out of the image",
              "Sign Pods copy dirName and sign files by a Dockerfile, which cannot "
              "name paths with control characters, and no dirName with a pattern.",
              "use plain characters"},

@@ -17,6 +17,7 @@
 #include "upgrade/drive_kernel/control_planes.hpp"
 #include "upgrade/module_nodes/fleet.hpp"
 #include "upgrade/module_nodes/linux_nodes.hpp"
+#include "upgrade/prepare_module/prepare.hpp"
 #include "upgrade/prepare_module/prepare_parts.hpp"
 
 namespace kmm::drive {
@@ -34,19 +35,21 @@ std::string why_left_out(const api::Node& node) {
 
 /// Why no node is left to be updated. `foreign`: selected nodes without Linux.
 Error no_node(const api::Objects& objects, const std::vector<upgrade::LeftOut>& left_out,
-              const std::vector<std::string>& foreign) {
+              const std::vector<std::string>& foreign, bool is_named) {
     const auto refusal = [](std::string message) {
         return Error(Exit::checks_failed, "no-nodes", std::move(message));
     };
     if (objects.nodes.empty())
         return refusal("there is no Node").hint("name the cluster with --cluster or --context");
     if (left_out.empty() && foreign.empty())
-        return refusal("no node is selected: --selector matches none")
-            .hint("compare it with the labels of the nodes: kubectl get nodes --show-labels");
+        return refusal(is_named ? "no node is selected: --selector matches none of --node"
+                                : "no node is selected: --selector matches none")
+            .hint("compare it with the labels of the nodes: " + where_labels_are(objects.nodes.front()));
     if (left_out.empty())
         return refusal(fmt::format("no node is selected that runs Linux: {} {} another system",
                                    base::join_some(foreign, k_named), foreign.size() == 1 ? "runs" : "run"))
-            .hint("choose nodes with Linux: --selector kubernetes.io/os=linux");
+            .hint(is_named ? "name nodes with Linux in --node"
+                           : "choose nodes with Linux: --selector kubernetes.io/os=linux");
     std::vector<std::string> texts;
     for (const auto& left : left_out) texts.push_back(fmt::format("{} ({})", left.name, left.reason));
     return refusal(fmt::format("every selected node is left out: {}", base::join_some(texts, k_named)))
@@ -96,7 +99,7 @@ PlannedKernel plan_kernel(const api::Objects& objects, const StartRequest& reque
               [](const auto& left, const auto& right) { return left.name < right.name; });
     for (const auto& left : run.left_out)
         planned.notes.push_back(fmt::format("node {} is left out: {}", left.name, left.reason));
-    if (chosen.empty()) throw no_node(objects, run.left_out, foreign);
+    if (chosen.empty()) throw no_node(objects, run.left_out, foreign, !request.nodes.empty());
     chosen = walk_order(objects, request, std::move(chosen), planned.notes);
     run.created = run.since = base::format_rfc3339(clock.now_unix());
     run.to_version = request.to_version;
@@ -181,15 +184,18 @@ Diagnostics kernel_obstacles(const api::Objects& objects, const upgrade::Run& ru
             const auto label = module_labels_of(*object, module.meta.namespace_, module.meta.name).module;
             if (label && *label != version) waiting.push_back(fmt::format("{} ({})", node.name, base::escape(*label)));
         }
-        if (!waiting.empty())
+        if (!waiting.empty()) {
+            const auto label = api::label_version_module(module.meta.namespace_, module.meta.name);
             findings.push_back(
                 obstacle(module, "version-mismatch",
                          fmt::format("Module {} is at version {}, and nodes are to run another one: {}",
                                      module.full_name(), version.empty() ? "none" : version, base::join(waiting, ", ")),
-                         version.empty() ? fmt::format("bring the nodes to it first: kmm-upgrade apply {}",
-                                                       module.full_name())
-                                         : fmt::format("finish that upgrade first: kmm-upgrade start module {} --to {}",
-                                                       module.full_name(), version)));
+                         version.empty()
+                             ? fmt::format("give the Module that version again, or remove label {} of these nodes",
+                                           label)
+                             : fmt::format("finish that upgrade first: kmm-upgrade start module {} --to {}",
+                                           module.full_name(), version)));
+        }
         if (is_operated && is_needed && run.options.drain &&
             !plan::tolerates(plan::loader_tolerations(module), {cordon}))
             findings.push_back(obstacle(

@@ -87,15 +87,14 @@ void tell_once(Error& all, const std::vector<std::string>& names, const std::vec
     if (!error.hint().empty()) all.detail(names[index] + " hint", error.hint());
 }
 
-/// Objects of an API server have no file.
+}  // namespace
+
 std::string where_labels_are(const api::Node& node) {
     const auto& file = node.meta.origin.file;
     return file.empty() || file == "nodes/" + node.meta.name
                ? "kubectl get nodes --show-labels"
                : fmt::format("metadata.labels of each Node, as in {}", base::escape(file));
 }
-
-}  // namespace
 
 void require_one_host(const upgrade::Options& options, std::size_t nodes) {
     if (options.via != upgrade::Via::local || nodes < 2) return;

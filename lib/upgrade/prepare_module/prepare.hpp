@@ -65,6 +65,10 @@ struct Chosen {
 /// Why `node` cannot take `module` now, for people: "cordoned", "cordoned by kmm-upgrade LINEAGE", "not ready", or the
 /// taint that is not tolerated; "" if it can.
 [[nodiscard]] std::string left_out_reason(const api::Module& module, const api::Node& node);
+
+/// Where the labels of nodes are looked at, for people: objects of an API server have no file.
+[[nodiscard]] std::string where_labels_are(const api::Node& node);
+
 /// Via::local knows no names: with several nodes one host would be taken for all of them. Errors: usage
 /// "several-nodes".
 void require_one_host(const upgrade::Options& options, std::size_t nodes);

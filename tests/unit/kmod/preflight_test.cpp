@@ -216,7 +216,7 @@ TEST_CASE("versions of symbols, with those of other modules of the image and of 
         auto result = check();
         CHECK(codes(result) == Codes{"versions-not-checked"});
         CHECK(result.findings.front().message ==
-              "nothing on this host tells which version the kernel has of 1 symbol of module demo: other");
+              "this host does not say which version the kernel has of 1 symbol of module demo: other");
         KoSpec live = FakeHost::reference();
         live.name = "zlive";
         live.undefined = {"other"};

@@ -63,6 +63,7 @@ TEST_CASE("fields of ConfigMap kubelet-config have the types that kubeadm reads"
         CHECK(result.outcome == Outcome::fail);
         CHECK(result.detail == "kubelet of ConfigMap kube-system/kubelet-config: " + expected);
     };
+    refused("syncFrequency: null\\n", "syncFrequency: expected a duration as 1m30s, found null");
     refused("maxPods: '110'\\n", "maxPods: expected an integer of 32 bits, found the string '110'");
     refused("maxPods: 4294967296\\n", "maxPods: expected an integer of 32 bits, found the integer '4294967296'");
     refused("maxPods: 1.5\\n", "maxPods: expected an integer of 32 bits, found the number '1.5'");
@@ -142,6 +143,10 @@ TEST_CASE("a drain refuses Pods whose DaemonSet is gone") {
     // A DaemonSet of OpenKruise is none of apps.
     CHECK(unmanaged(daemon_pod("agent-1", "mon", "apps.kruise.io/v1alpha1, kind: DaemonSet, name: agent") +
                     daemon_set("other", "mon"))
+              .outcome == Outcome::ok);
+    // Nor does one there say that those of apps were listed.
+    CHECK(unmanaged(gone + "---\n{kind: DaemonSet, apiVersion: apps.kruise.io/v1alpha1, metadata: {name: b, "
+                           "namespace: mon}}\n")
               .outcome == Outcome::ok);
     // What has ended goes.
     const std::string agent = "apps/v1, kind: DaemonSet, name: agent";

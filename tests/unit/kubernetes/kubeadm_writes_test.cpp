@@ -117,7 +117,11 @@ TEST_CASE("kubeadm leaves out what only a manifest has, and Secrets are read by"
 
 TEST_CASE("kubeadm leaves out where the data are in etcd, and keys that tokens were signed with") {
     CHECK(fault({", --etcd-prefix=/k8s", "", ""}) ==
-          "kube-apiserver on a runs with --etcd-prefix=/k8s, kubeadm writes none");
+          "kube-apiserver on a runs with --etcd-prefix=/k8s, kubeadm writes /registry");
+    CHECK(fault({", --etcd-prefix=/registry", "", ""}).empty());
+    CHECK(fault({", --service-account-key-file=/etc/kubernetes/./pki/sa.pub", "",
+                 "certificatesDir: /etc/kubernetes//pki\\n"})
+              .empty());
     const std::string keys = ", --service-account-key-file=/etc/kubernetes/pki/sa.pub, "
                              "--service-account-key-file=/etc/kubernetes/pki/old.pub";
     CHECK(fault({keys, "", ""}) ==

@@ -36,7 +36,7 @@ bool is_hidden(const std::string& relative) {
 void require_apart(const std::string& out, const std::string& input, bool can_ignore, const cli::Args& args) {
     const auto relative = below(out, input);
     if (!relative || is_hidden(*relative)) { return; }
-    if (can_ignore && *relative != "." && Ignored(args.all("ignore")).takes(*relative)) { return; }
+    if (can_ignore && *relative != "." && Ignored(args.all("ignore"), "").takes(*relative)) { return; }
     const std::string shown = base::escape(out);
     throw Error(Exit::usage, "out-in-input",
                 *relative == "." ? fmt::format("--out {} is the directory that is read", shown)

@@ -78,7 +78,7 @@ std::string apply_text(const Source& source, const api::Module& module, const cl
     }
     if (!source.live) { return ""; }
     return fmt::format("kubectl apply -f {}{}{}", render::shell_word(file),
-                       given_options(args, {"kubeconfig", "context"}), k_below);
+                       given_options(args, {"namespace", "kubeconfig", "context"}), k_below);
 }
 
 /// The line about the command that upgrades what is listed, or says why the first node cannot be.
@@ -87,8 +87,8 @@ std::string next_text(const Source& source, const api::Module& module, const std
     if (blocked != nullptr) {
         return fmt::format("next  kmm-plan why {} {}{}\n", render::shell_word(blocked->node),
                            render::shell_word(module.full_name()),
-                           given_options(args, {"filename", "ignore", "cluster", "kubeconfig", "context", "kernel",
-                                                "reboot", "taint", "label", "missing", "kmm-version"}));
+                           given_options(args, {"filename", "ignore", "namespace", "cluster", "kubeconfig", "context",
+                                                "kernel", "reboot", "taint", "label", "missing", "kmm-version"}));
     }
     // The cluster is not as it is imagined here.
     if (source.description.find("whatIf") != nullptr) { return ""; }

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "base/clean_path.hpp"
 #include "base/text.hpp"
 #include "plan/decide/policy.hpp"
 
@@ -29,8 +30,9 @@ bool glob_takes(std::string_view glob, std::string_view path) {
 
 }  // namespace
 
-Ignored::Ignored(const std::vector<std::string>& globs) {
-    for (const auto& glob : globs) { globs_.emplace_back(glob, false); }
+Ignored::Ignored(const std::vector<std::string>& globs, const std::string& out) {
+    const auto path = out.empty() ? std::string() : base::clean_path(out);
+    for (const auto& glob : globs) { globs_.emplace_back(glob, !path.empty() && glob_takes(glob, path)); }
 }
 
 bool Ignored::takes(std::string_view path) {

@@ -13,7 +13,8 @@ namespace kmm::tool_plan {
 /// directory and with those of the directories on the way, one without with each name.
 class Ignored {
 public:
-    explicit Ignored(const std::vector<std::string>& globs);
+    /// `out`: of --out, "" without one; a glob that takes it is of use also before it is there.
+    Ignored(const std::vector<std::string>& globs, const std::string& out);
 
     /// Whether `path`, below a directory of -f, is left out.
     [[nodiscard]] bool takes(std::string_view path);

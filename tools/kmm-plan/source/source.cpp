@@ -264,7 +264,7 @@ std::vector<Source> read_sources(const cli::Args& args, cli::Context& context,
     // Standard input can be read once: the documents are read before any cluster.
     api::Objects objects;
     Diagnostics faults;
-    Ignored ignored(args.all("ignore"));
+    Ignored ignored(args.all("ignore"), args.get("out").value_or(""));
     const auto files = names.empty() ? names
                                      : cluster::read_documents(
                                            names, objects, faults, given_namespace(args),

@@ -30,10 +30,14 @@ Exit check(const cli::Args& args, cli::Context& context, const char* kind, std::
     if (!directory.empty() && way != "binaries")
         throw Error(Exit::usage, "missing-option", "--from requires --switch binaries")
             .hint("add --switch binaries, or leave --from out");
-    if (!args.get("via") && args.source("ignore-preflight-errors") == "option")
+    const auto via = args.get("via");
+    // A configuration may name a way for modules that these verbs do not know, or that a dump does not have.
+    const bool asks_nodes = via && (args.source("via") == "option" || *via == "ssh" || *via == "local" ||
+                                    (*via == "self" && inventory.is_live));
+    if (!asks_nodes && args.source("ignore-preflight-errors") == "option")
         throw Error(Exit::usage, "missing-option", "--ignore-preflight-errors requires --via: kubeadm runs on nodes")
             .hint("add --via ssh, or leave --ignore-preflight-errors out");
-    if (args.get("via")) {
+    if (asks_nodes) {
         const auto questions = target ? questions_before(catalogue, seen, *target, way, directory,
                                                          args.get("ignore-preflight-errors").value_or(""))
                                       : NodeQuestions{};

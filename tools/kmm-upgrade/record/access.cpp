@@ -57,7 +57,8 @@ upgrade::Run RecordAccess::must_load() {
         return *run;
     }
     throw Error(Exit::not_found, "no-run", fmt::format("no upgrade is recorded in {}", directory_.path()))
-        .hint("kmm-upgrade start module MODULE --to VERSION, or name the record with --state-dir");
+        .hint(fmt::format("kmm-upgrade start module MODULE --to VERSION, or name {} with --state-dir",
+                          call_.args().source("state-dir") == "option" ? "another record" : "the record"));
 }
 
 void RecordAccess::lock(const std::string& operation) {

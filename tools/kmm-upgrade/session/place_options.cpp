@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "render/quote.hpp"
+#include "base/shell_word.hpp"
 
 namespace kmm::tool_upgrade {
 namespace {
@@ -24,6 +24,12 @@ bool takes(const cli::Verb& verb, std::string_view option) {
 /// The record of their run names the cluster.
 bool goes_on_with_run(const cli::Verb& verb) {
     constexpr std::array<std::string_view, 5> k_verbs{"abort", "resume", "retry", "skip", "step"};
+    return std::find(k_verbs.begin(), k_verbs.end(), verb.name) != k_verbs.end();
+}
+
+/// What it does with -f is not another thing than what it does without.
+bool only_reads(const cli::Verb& verb) {
+    constexpr std::array<std::string_view, 4> k_verbs{"check kubernetes", "health", "require", "versions"};
     return std::find(k_verbs.begin(), k_verbs.end(), verb.name) != k_verbs.end();
 }
 
@@ -52,15 +58,17 @@ bool has_place(std::string_view rest) {
 PlaceOptions::PlaceOptions(const cli::Args& args, const cli::Program& program) : program_(&program) {
     const auto given = [&](const char* name) {
         const auto value = args.get(name);
-        return value && args.source(name) == "option" ? fmt::format(" --{} {}", name, render::shell_word(*value))
+        return value && args.source(name) == "option" ? fmt::format(" --{} {}", name, base::shell_word(*value))
                                                       : std::string();
     };
     record_ = given("state-dir");
     for (const auto* name : {"cluster", "kubeconfig", "context"}) cluster_ += given(name);
+    if (args.source("filename") == "option")
+        for (const auto& file : args.all("filename")) dumps_ += " -f " + base::shell_word(file);
 }
 
 std::string PlaceOptions::put_into(const std::string& text) const {
-    if (program_ == nullptr || (record_.empty() && cluster_.empty())) return text;
+    if (program_ == nullptr || (record_.empty() && cluster_.empty() && dumps_.empty())) return text;
     const auto name = program_->name + " ";
     std::string made;
     std::size_t done = 0;
@@ -73,6 +81,7 @@ std::string PlaceOptions::put_into(const std::string& text) const {
         made += text.substr(done, end - done);
         if (takes(*verb, "state-dir")) made += record_;
         if (takes(*verb, "cluster") && !goes_on_with_run(*verb)) made += cluster_;
+        if (only_reads(*verb)) made += dumps_;
         done = end;
     }
     return made + text.substr(done);

@@ -8,7 +8,7 @@
 
 namespace kmm::tool_upgrade {
 
-/// --state-dir, --cluster, --kubeconfig and --context as the command line has them. Those of the environment and of
+/// --state-dir, --cluster, --kubeconfig, --context and -f as the command line has them. Those of the environment and of
 /// configuration files are found again by the next command.
 class PlaceOptions {
 public:
@@ -17,13 +17,14 @@ public:
     PlaceOptions(const cli::Args& args, const cli::Program& program);
 
     /// `text` with the options after the verb of each command of the program in it, quoted for a shell where needed. A
-    /// verb gets what its --help has; one that goes on with a run gets no cluster, which is in the record. A command
+    /// verb gets what its --help has; one that goes on with a run gets no cluster, which is in the record, and one that
+    /// changes something no -f. A command
     /// that names a record or a cluster itself, or is for another host ("... there"), stays.
     [[nodiscard]] std::string put_into(const std::string& text) const;
 
 private:
     const cli::Program* program_ = nullptr;
-    std::string record_, cluster_;  ///< each with a blank before it, or ""
+    std::string record_, cluster_, dumps_;  ///< each with a blank before it, or ""
 };
 
 }  // namespace kmm::tool_upgrade

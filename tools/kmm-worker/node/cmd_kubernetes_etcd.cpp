@@ -26,7 +26,7 @@ constexpr std::size_t k_piece_text_max = 16U << 20U;
 std::string restore_option(const cli::Args& args, const char* name) {
     if (const auto text = args.get(name); text && !text->empty()) return *text;
     throw Error(Exit::usage, "missing-option", fmt::format("expected --{}", name))
-        .hint("kmm-upgrade abort --restore-etcd gives all of them");
+        .hint("kmm-upgrade abort --rollback all --restore-etcd gives all of them");
 }
 
 std::uint64_t number_option(const cli::Args& args, const char* name) {
@@ -71,7 +71,7 @@ kubeadm::StepResult restore_step(const cli::Args& args, Here& here) {
                 fmt::format("expected a step of {} and {}, found '{}'",
                             base::join(std::vector<std::string>(k_restore_steps.begin(), k_restore_steps.end()), ", "),
                             k_last_restore_step, base::escape(step)))
-        .hint("kmm-upgrade abort --restore-etcd takes all of them in their order");
+        .hint("kmm-upgrade abort --rollback all --restore-etcd takes all of them in their order");
 }
 
 }  // namespace
@@ -86,7 +86,7 @@ cli::Verb verb_restore_etcd() {
         "the manifests of the control plane away. swap puts the restored data in its place and keeps the old. start "
         "starts etcd, prove waits for its quorum, servers restores the other files. look changes nothing; give and "
         "take bring the snapshot of one member to another. What was written since the snapshot is lost: "
-        "kmm-upgrade abort --restore-etcd asks for that and does it in order.",
+        "kmm-upgrade abort --rollback all --restore-etcd asks for that and does it in order.",
         {{"kmm-worker kubernetes restore-etcd look --name before-v1.35.4 --id r1", "what would be restored"}},
         {name, cli::option("id", "ID", "the restore, the same on all members"),
          cli::option("sha256", "DIGEST", "of the snapshot that all members restore"),
