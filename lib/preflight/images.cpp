@@ -332,7 +332,9 @@ std::map<std::string, ImageAnswer> ask_registries(const std::vector<ImageQuestio
                 auto wanted = wish_of(question.resolved->config, question.resolved->kernel);
                 if (wanted.of_host || wanted.is_unread) {
                     auto findings = asker.look(target, answer);
-                    answer.is_open = wanted.is_unread && !has_errors(wanted.findings);
+                    answer.is_open = wanted.is_unread &&
+                                     std::all_of(wanted.findings.begin(), wanted.findings.end(),
+                                                 [](const auto& each) { return each.code == "unsupported"; });
                     auto judged = wanted.is_unread ? std::move(wanted.findings)
                                                    : judge_of_host(std::move(wanted), target.modprobed_dir,
                                                                    question.interface);

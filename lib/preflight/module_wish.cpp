@@ -45,8 +45,11 @@ void take_raw_arguments(const std::vector<std::string>& arguments, ModuleWish& m
                                         made.findings);
     made.wish.parameters.clear();
     made.wish.loading_order.clear();
-    made.is_unread = !command;
-    if (!command) return;
+    if (!command) {
+        made.is_unread = true;
+        for (auto& finding : made.findings) finding.severity = Severity::error;
+        return;
+    }
     made.of_host = !command->directory || *command->directory == "/";
     made.wish.module = command->modules.front();
     made.wish.also.assign(command->modules.begin() + 1, command->modules.end());

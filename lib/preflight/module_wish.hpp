@@ -16,8 +16,8 @@ struct ModuleWish {
     bool of_host = false;  ///< rawArgs.load without a directory: the modules are those of the node's own tree
     /// rawArgs.load has arguments that kmm-worker does not know: what modprobe loads by them is not known.
     bool is_unread = false;
-    /// Warnings "unsupported" (arguments that kmm-worker does not know) and "force-refused"; errors "bad-value" and
-    /// "missing-field" (command lines that load nothing).
+    /// "unsupported" (arguments that kmm-worker does not know; an error of rawArgs.load, a warning of args.load),
+    /// warning "force-refused"; errors "bad-value" and "missing-field" (command lines that load nothing).
     Diagnostics findings;
 };
 
