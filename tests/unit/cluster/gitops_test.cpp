@@ -323,8 +323,9 @@ TEST_SUITE("cluster::unit") {
                            "metadata: {name: " + each + ", namespace: " + ns + "}\nspec:\n  path: apps/" + each +
                                "\n  targetNamespace: x\n  postBuild:\n"
                                "    substituteFrom: [{kind: ConfigMap, name: c}]\n");
-            repository.put("maps/" + each + "/c.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c, namespace: " +
-                                                           ns + "}\ndata: {same: " + ns + ", own: " + each + "}\n");
+            repository.put("maps/" + each + "/c.yaml",
+                           "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c, namespace: " + ns +
+                               "}\ndata: {same: " + ns + ", own: " + each + "}\n");
             repository.put_module("apps/" + each, each + "-${same}");
             repository.put_module("apps/" + each, each + "-${own}");
         }
