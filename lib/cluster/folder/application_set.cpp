@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "base/text.hpp"
@@ -64,10 +65,11 @@ std::vector<Parameters> parameters_of(const value::Node& generator, int nesting)
     for (const auto& child : children->items()) {
         std::vector<Parameters> products;
         for (const auto& more : parameters_of(child, nesting + 1)) {
-            for (auto product : all) {
+            for (const auto& one : all) {
+                if (products.size() >= k_applications_max) { break; }
+                auto& product = products.emplace_back(one);
                 product.values.insert(more.values.begin(), more.values.end());
                 product.excluded.insert(product.excluded.end(), more.excluded.begin(), more.excluded.end());
-                if (products.size() < k_applications_max) { products.push_back(std::move(product)); }
             }
         }
         all = std::move(products);
@@ -95,12 +97,14 @@ std::string filled(const std::string& text, const std::map<std::string, std::str
 
 std::vector<GeneratedPath> generated_paths(const value::Node& set, const std::string& path, const std::string& ns) {
     std::vector<GeneratedPath> paths;
+    std::set<GeneratedPath> seen;
     const auto* generators = set.find_path({"spec", "generators"});
     if (generators == nullptr) { return {{path, ns, {}}}; }
     for (const auto& generator : generators->items()) {
         for (const auto& each : parameters_of(generator, 0)) {
             if (paths.size() >= k_applications_max) { return paths; }
-            paths.push_back({filled(path, each.values), filled(ns, each.values), each.excluded});
+            GeneratedPath made{filled(path, each.values), filled(ns, each.values), each.excluded};
+            if (seen.insert(made).second) { paths.push_back(std::move(made)); }
         }
     }
     return paths;

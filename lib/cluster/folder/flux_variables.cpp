@@ -223,7 +223,7 @@ void FluxSources::add(const value::Node& object, const std::string& file, const 
     }
     const bool is_secret = own.kind == "Secret";
     const bool is_encrypted = object.find("sops") != nullptr;
-    Found found{file, object.get_string({"metadata", "namespace"}), {}};
+    Found found{base::directory_of(file), object.get_string({"metadata", "namespace"}), {}};
     const auto put = [&](std::string_view member, bool is_coded) {
         const auto* data = object.find(member);
         if (data == nullptr) { return; }
@@ -241,20 +241,24 @@ void FluxSources::add(const value::Node& object, const std::string& file, const 
 }
 
 std::optional<FluxSources::Values> FluxSources::find(const Reference& reference, const std::string& ns,
-                                                     const std::string& user) const {
+                                                     const std::string& user) {
     const auto named = found_.find(reference);
     if (named == found_.end()) { return std::nullopt; }
     std::vector<const Found*> fitting, beside;
+    const auto own = base::directory_of(user);
     for (const auto& each : named->second) {
         if (!ns.empty() && !each.ns.empty() && each.ns != ns) { continue; }
         fitting.push_back(&each);
-        if (base::directory_of(each.file) == base::directory_of(user)) { beside.push_back(&each); }
+        if (each.directory == own) { beside.push_back(&each); }
     }
     if (fitting.empty()) { return std::nullopt; }
     if (beside.size() == 1) { return beside.front()->values; }
-    auto result = fitting.front()->values;
-    for (const auto* each : fitting) { keep_agreed(result, each->values); }
-    return result;
+    const auto [agreed, is_new] = agreed_.try_emplace({reference, ns});
+    if (is_new) {
+        agreed->second = fitting.front()->values;
+        for (const auto* each : fitting) { keep_agreed(agreed->second, each->values); }
+    }
+    return agreed->second;
 }
 
 FluxVariables FluxVariables::of(const value::Node& kustomization) {
@@ -274,7 +278,7 @@ FluxVariables FluxVariables::of(const value::Node& kustomization) {
     return result;
 }
 
-void FluxVariables::look_up(const FluxSources& sources, const std::string& file) {
+void FluxVariables::look_up(FluxSources& sources, const std::string& file) {
     FluxSources::Values found;
     has_others = false;
     for (const auto& reference : references) {

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/error.hpp"
@@ -28,18 +29,19 @@ public:
     /// Reads those of `wanted` in `files`.
     [[nodiscard]] static FluxSources among(const std::vector<std::string>& files, const std::vector<Reference>& wanted);
     /// The values of one in `ns`, or in a file that says no namespace: that beside the file `user`, else those on which
-    /// all of its name agree. nullopt if there is none.
+    /// all of its name agree. nullopt if there is none. These are computed once for each name and namespace.
     [[nodiscard]] std::optional<Values> find(const Reference& reference, const std::string& ns,
-                                             const std::string& user) const;
+                                             const std::string& user);
 
 private:
     struct Found {
-        std::string file, ns;
+        std::string directory, ns;
         Values values;
     };
     void add(const value::Node& object, const std::string& file, const std::vector<Reference>& wanted);
 
     std::map<Reference, std::vector<Found>> found_;
+    std::map<std::pair<Reference, std::string>, Values> agreed_;  ///< by reference and namespace
 };
 
 /// The variables of one Kustomization.
@@ -52,7 +54,7 @@ struct FluxVariables {
     [[nodiscard]] static FluxVariables of(const value::Node& kustomization);
     /// Adds what `references` give: a later one goes before an earlier one, postBuild.substitute before both. `file` is
     /// that of the Kustomization.
-    void look_up(const FluxSources& sources, const std::string& file);
+    void look_up(FluxSources& sources, const std::string& file);
     /// Flux looks for variables at all.
     [[nodiscard]] bool are_used() const noexcept { return has_others || !values.empty(); }
 };

@@ -7,9 +7,12 @@
 #include <array>
 #include <cstddef>
 #include <filesystem>
+#include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <system_error>
+#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
@@ -178,13 +181,17 @@ GitOpsPaths GitOpsPaths::among(const std::string& top, const std::vector<std::st
         std::erase_if(result.all_, [](const Applied& each) { return !each.is_bundle; });
     }
     if (!result.all_.empty()) { result.resolve(files); }
-    std::vector<FluxSources::Reference> wanted;
-    for (const auto& each : result.all_) {
-        const auto& references = each.change.variables.references;
-        wanted.insert(wanted.end(), references.begin(), references.end());
+    std::set<GitOpsChange*> changes;
+    std::set<FluxSources::Reference> wanted;
+    for (std::size_t i = 0; i < result.all_.size(); ++i) {
+        const auto& each = result.all_[i];
+        result.by_path_[each.path].push_back(i);
+        if (!each.change || !changes.insert(each.change.get()).second) { continue; }
+        const auto& references = each.change->variables.references;
+        wanted.insert(references.begin(), references.end());
     }
-    const auto sources = FluxSources::among(files, wanted);
-    for (auto& each : result.all_) { each.change.variables.look_up(sources, each.change.file); }
+    auto sources = FluxSources::among(files, {wanted.begin(), wanted.end()});
+    for (auto* change : changes) { change->variables.look_up(sources, change->file); }
     return result;
 }
 
@@ -202,10 +209,11 @@ void GitOpsPaths::add(const value::Node& root, const std::string& file) {
         const auto own = root.get_string({"metadata", "name"});
         const auto* spec = root.find("spec");
         return add_path(path, {root.get_string({"spec", "targetNamespace"}), true, file}, true,
-                        {file, fmt::format("Kustomization {} of Flux", own),
-                         fmt::format("flux build kustomization {} --path {} --kustomization-file {}",
-                                     base::command_word(own), base::command_word(path), base::command_word(file)),
-                         spec != nullptr && has_patches(*spec), FluxVariables::of(root)});
+                        std::make_shared<GitOpsChange>(GitOpsChange{
+                            file, fmt::format("Kustomization {} of Flux", own),
+                            fmt::format("flux build kustomization {} --path {} --kustomization-file {}",
+                                        base::command_word(own), base::command_word(path), base::command_word(file)),
+                            spec != nullptr && has_patches(*spec), FluxVariables::of(root)}));
     }
     const bool is_set = kind == "ApplicationSet";
     if (!version.starts_with(k_argo) || (!is_set && kind != "Application")) { return; }
@@ -220,10 +228,11 @@ void GitOpsPaths::add(const value::Node& root, const std::string& file) {
         const auto* settings = source.find("kustomize");
         const auto own = root.get_string({"metadata", "name"});
         const bool with_below = flag != nullptr && flag->as_bool().value_or(false);
-        const GitOpsChange change{file, fmt::format("{} {} of Argo CD", kind, own),
-                                  is_set ? "argocd app manifests APPLICATION"
-                                         : fmt::format("argocd app manifests {}", base::command_word(own)),
-                                  settings != nullptr && has_patches(*settings), {}};
+        const auto change = std::make_shared<GitOpsChange>(
+            GitOpsChange{file, fmt::format("{} {} of Argo CD", kind, own),
+                         is_set ? "argocd app manifests APPLICATION"
+                                : fmt::format("argocd app manifests {}", base::command_word(own)),
+                         settings != nullptr && has_patches(*settings), {}});
         if (!is_set) { return add_path(path, given, with_below, change); }
         for (auto& each : generated_paths(root, path, given.name)) {
             add_path(each.path, {each.ns, false, file}, with_below, change, std::move(each.excluded));
@@ -242,11 +251,11 @@ void GitOpsPaths::add_bundle(const value::Node& root, const std::string& file) {
     all_.push_back({below_top(file.substr(0, file.size() - k_fleet_file.size())), given, true, true, {}});
 }
 
-void GitOpsPaths::add_path(const std::string& path, GitOpsNamespace given, bool with_below, GitOpsChange change,
-                           std::vector<std::string> excluded) {
+void GitOpsPaths::add_path(const std::string& path, GitOpsNamespace given, bool with_below,
+                           std::shared_ptr<GitOpsChange> change, std::vector<std::string> excluded) {
     if (path.empty() || has_variable(path)) { return; }
     if (has_variable(given.name)) { given = {}; }
-    if (given.name.empty() && !change.has_patches && !change.variables.are_used()) { return; }
+    if (given.name.empty() && !change->has_patches && !change->variables.are_used()) { return; }
     all_.push_back({plain_path(path), std::move(given), with_below, false, std::move(change), std::move(excluded)});
 }
 
@@ -284,50 +293,71 @@ void GitOpsPaths::resolve(const std::vector<std::string>& files) {
 }
 
 void GitOpsPaths::expand_patterns(const std::set<std::string>& directories, const std::string& whole) {
-    std::vector<Applied> found;
-    const auto expand = [&](const Applied& each, const std::string& above) {
-        for (const auto& directory : directories) {
-            const auto place = above.empty() ? directory : above + "/" + directory;
-            const bool is_meant = matches_path(each.path, place) &&
-                                  std::none_of(each.excluded.begin(), each.excluded.end(),
-                                               [&](const auto& pattern) { return matches_path(pattern, place); });
-            if (!is_meant) { continue; }
-            auto& made = found.emplace_back(each);
-            made.path = directory;
-            const auto at = made.given.name.find(k_matched_name);
-            if (at != std::string::npos) { made.given.name.replace(at, 1, place.substr(place.rfind('/') + 1)); }
-        }
-    };
     const auto patterns = std::stable_partition(all_.begin(), all_.end(), [](const Applied& each) {
         return each.is_bundle || !is_path_pattern(each.path);
     });
+    using Pattern = std::tuple<GitOpsChange*, std::string, std::vector<std::string>, bool>;
+    std::map<Pattern, std::vector<Applied>> equal;  // but for the namespace
     for (auto each = patterns; each != all_.end(); ++each) {
-        const auto before = found.size();
-        expand(*each, "");
-        // The directory that is read may be one of the repository.
-        for (auto slash = whole.rfind('/'); found.size() == before && slash != std::string::npos && slash > 0;
-             slash = whole.rfind('/', slash - 1)) {
-            expand(*each, whole.substr(slash + 1));
-        }
+        equal[{each->change.get(), each->path, each->excluded, each->with_below}].push_back(std::move(*each));
     }
     all_.erase(patterns, all_.end());
-    all_.insert(all_.end(), found.begin(), found.end());
+    for (const auto& [pattern, applied] : equal) {
+        const auto before = all_.size();
+        const auto& first = applied.front();
+        const auto expand = [&](const std::string& above) {
+            for (const auto& directory : directories) {
+                const auto place = above.empty() ? directory : above + "/" + directory;
+                const bool is_meant = matches_path(first.path, place) &&
+                                      std::none_of(first.excluded.begin(), first.excluded.end(),
+                                                   [&](const auto& one) { return matches_path(one, place); });
+                if (!is_meant) { continue; }
+                std::set<std::string> names;
+                for (const auto& each : applied) {
+                    auto given = each.given;
+                    const auto at = given.name.find(k_matched_name);
+                    if (at != std::string::npos) { given.name.replace(at, 1, place.substr(place.rfind('/') + 1)); }
+                    if (!names.insert(given.name).second) { continue; }
+                    all_.push_back({directory, std::move(given), first.with_below, false, first.change});
+                    if (names.size() - names.count("") > 1) { break; }
+                }
+            }
+        };
+        expand("");
+        // The directory that is read may be one of the repository.
+        for (auto slash = whole.rfind('/'); all_.size() == before && slash != std::string::npos && slash > 0;
+             slash = whole.rfind('/', slash - 1)) {
+            expand(whole.substr(slash + 1));
+        }
+    }
 }
 
 std::vector<const GitOpsPaths::Applied*>
 GitOpsPaths::applied_to(const std::vector<std::string>& directories, bool (*is_meant)(const Applied&)) const {
-    std::vector<const Applied*> found;
-    for (const auto& each : all_) {
-        if (!is_meant(each)) { continue; }
-        const bool leads_there = std::any_of(directories.begin(), directories.end(), [&](const std::string& directory) {
-            const auto place = below_top(directory);
-            return place != k_outside && (place == each.path || (each.with_below && is_below(place, each.path)));
-        });
-        if (!leads_there) { continue; }
-        if (!found.empty() && each.path.size() > found.front()->path.size()) { found.clear(); }
-        if (found.empty() || each.path.size() == found.front()->path.size()) { found.push_back(&each); }
+    std::set<std::size_t> found;
+    std::size_t longest = 0;
+    for (const auto& directory : directories) {
+        const auto place = below_top(directory);
+        if (place == k_outside) { continue; }
+        // The place, and what is above it up to the top.
+        for (auto path = place;; path.erase(path.find('/') == std::string::npos ? 0 : path.rfind('/'))) {
+            if (!found.empty() && path.size() < longest) { break; }
+            const auto there = by_path_.find(path);
+            if (there != by_path_.end()) {
+                for (const auto i : there->second) {
+                    const auto& each = all_[i];
+                    if (!is_meant(each) || (path.size() != place.size() && !each.with_below)) { continue; }
+                    if (path.size() > longest) { found.clear(); }
+                    longest = path.size();
+                    found.insert(i);
+                }
+            }
+            if (path.empty()) { break; }
+        }
     }
-    return found;
+    std::vector<const Applied*> result;
+    for (const auto i : found) { result.push_back(&all_[i]); }
+    return result;
 }
 
 GitOpsNamespace GitOpsPaths::namespace_of(const std::vector<std::string>& directories) const {
@@ -341,21 +371,23 @@ GitOpsNamespace GitOpsPaths::namespace_of(const std::vector<std::string>& direct
 
 std::optional<GitOpsChange> GitOpsPaths::change_of(const std::vector<std::string>& directories) const {
     std::optional<GitOpsChange> result;
+    const GitOpsChange* last = nullptr;
     for (const auto* each : applied_to(directories, [](const Applied& one) { return !one.is_bundle; })) {
+        if (std::exchange(last, each->change.get()) == each->change.get()) { continue; }
         if (!result) {
-            result = each->change;
+            result = *last;
             continue;
         }
         auto& values = result->variables.values;
-        const auto& others = each->change.variables.values;
-        const bool has_others = result->variables.has_others || each->change.variables.has_others || values != others;
-        if (values.empty() && !result->has_patches) { result = each->change; }
+        const auto& others = last->variables.values;
+        const bool has_others = result->variables.has_others || last->variables.has_others || values != others;
+        if (values.empty() && !result->has_patches) { result = *last; }
         std::erase_if(result->variables.values, [&](const auto& value) {
             const auto found = others.find(value.first);
             return found == others.end() || found->second != value.second;
         });
         result->variables.has_others = has_others;
-        result->has_patches = result->has_patches || each->change.has_patches;
+        result->has_patches = result->has_patches || last->has_patches;
     }
     return result && (result->has_patches || result->variables.are_used()) ? result : std::nullopt;
 }

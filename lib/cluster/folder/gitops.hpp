@@ -2,7 +2,9 @@
 // What Argo CD, Flux and Fleet do with objects of a repository, namespaces first: their own objects in it say it.
 #pragma once
 
+#include <cstddef>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <span>
@@ -56,10 +58,10 @@ public:
 
     /// The namespace for what lies in one of `directories`: that of the longest path. None if no path leads there, or
     /// several with different namespaces. Paths begin at the root of a repository: that is `top`, or, where `top` holds
-    /// no such directory and ends as the path begins, a directory above it. O(paths).
+    /// no such directory and ends as the path begins, a directory above it. O(paths of equal length that lead there).
     [[nodiscard]] GitOpsNamespace namespace_of(const std::vector<std::string>& directories) const;
     /// What changes objects in one of `directories`: that of the longest path, as above; nullopt for nothing. Of
-    /// several the variables on which they agree have a value. O(paths).
+    /// several the variables on which they agree have a value. O(as above).
     [[nodiscard]] std::optional<GitOpsChange> change_of(const std::vector<std::string>& directories) const;
 
 private:
@@ -68,15 +70,16 @@ private:
         GitOpsNamespace given;
         bool with_below = false;  ///< directories below it, too
         bool is_bundle = false;   ///< `path` is below `top` already: it has a fleet.yaml
-        GitOpsChange change = {};
+        std::shared_ptr<GitOpsChange> change = {};  ///< all that one object applies have the same; none of a bundle
         std::vector<std::string> excluded = {};  ///< patterns, if `path` is one
     };
 
     void add(const value::Node& root, const std::string& file);
     void add_bundle(const value::Node& root, const std::string& file);
-    void add_path(const std::string& path, GitOpsNamespace given, bool with_below, GitOpsChange change,
-                  std::vector<std::string> excluded = {});
-    /// Puts what patterns mean in their place. `whole` is the absolute path of `top`.
+    void add_path(const std::string& path, GitOpsNamespace given, bool with_below,
+                  std::shared_ptr<GitOpsChange> change, std::vector<std::string> excluded = {});
+    /// Puts what patterns mean in their place. `whole` is the absolute path of `top`. Of one object a directory gets
+    /// two namespaces at most: with two, none of them is certain.
     void expand_patterns(const std::set<std::string>& directories, const std::string& whole);
     /// Those with the longest path that leads to one of `directories`.
     [[nodiscard]] std::vector<const Applied*> applied_to(const std::vector<std::string>& directories,
@@ -87,6 +90,7 @@ private:
 
     std::string top_, named_;  ///< the second as the user wrote it
     std::vector<Applied> all_;
+    std::map<std::string, std::vector<std::size_t>> by_path_;  ///< places in all_
     std::set<std::string> argo_repositories_, flux_repositories_;
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -63,7 +64,38 @@ std::string own_key_hint(std::string_view key) {
     return fmt::format("the annotations of Modules are {} and {}", k_settings[0], k_settings[1]);
 }
 
-void check_module_keys(const api::Module& module, const char* kind, Diagnostics& diagnostics) {
+/// Labels that a selector of a Module or ManagedClusterModule names: whoever wrote it chose them.
+std::set<std::string> selected_keys(const api::Objects& objects) {
+    std::set<std::string> keys;
+    const auto add = [&](const api::Labels& selector) {
+        for (const auto& [key, text] : selector) { keys.insert(key); }
+    };
+    const auto add_module = [&](const api::Module& module) {
+        add(module.selector);
+        if (!module.module_loader) { return; }
+        const auto& container = module.module_loader->container;
+        if (container.build) { add(container.build->selector); }
+        for (const auto& mapping : container.kernel_mappings) {
+            if (mapping.build) { add(mapping.build->selector); }
+        }
+    };
+    for (const auto* list : {&objects.modules, &objects.doubles}) {
+        for (const auto& module : *list) { add_module(module); }
+    }
+    for (const auto& object : objects.managed_cluster_modules) {
+        add(object.selector);
+        add_module(object.module);
+    }
+    return keys;
+}
+
+/// Whether a label is a setting in the wrong place, maybe misspelt. Others are labels that people select by.
+bool is_lost_label(const std::string& key, const std::set<std::string>& selected) {
+    return is_own_key(key) && !is_one_of(k_run_marks, key) && !selected.contains(key) && !meant_setting(key).empty();
+}
+
+void check_module_keys(const api::Module& module, const char* kind, const std::set<std::string>& selected,
+                       Diagnostics& diagnostics) {
     const bool is_module = std::string_view(kind) == "Module";
     Findings findings(module, is_module ? "Module " + module.full_name() : fmt::format("{} {}", kind, module.meta.name),
                       diagnostics);
@@ -83,7 +115,7 @@ void check_module_keys(const api::Module& module, const char* kind, Diagnostics&
         }
     }
     for (const auto& [key, text] : module.meta.labels) {
-        if (!is_own_key(key) || is_one_of(k_run_marks, key)) { continue; }
+        if (!is_lost_label(key, selected)) { continue; }
         if (is_one_of(k_settings, key)) {
             report("labels", key, "has no effect: it is an annotation", "write it below metadata.annotations");
         } else {
@@ -95,13 +127,14 @@ void check_module_keys(const api::Module& module, const char* kind, Diagnostics&
 }  // namespace
 
 void check_own_keys(const api::Objects& objects, Diagnostics& diagnostics) {
+    const auto selected = selected_keys(objects);
     for (const auto* list : {&objects.modules, &objects.doubles}) {
-        for (const auto& module : *list) { check_module_keys(module, "Module", diagnostics); }
+        for (const auto& module : *list) { check_module_keys(module, "Module", selected, diagnostics); }
     }
     for (const auto& object : objects.managed_cluster_modules) {
         api::Module module = object.module;
         module.meta = object.meta;
-        check_module_keys(module, "ManagedClusterModule", diagnostics);
+        check_module_keys(module, "ManagedClusterModule", selected, diagnostics);
     }
     struct Seen {
         std::size_t count = 0;
@@ -109,16 +142,17 @@ void check_own_keys(const api::Objects& objects, Diagnostics& diagnostics) {
         const char* field = "";
     };
     std::map<std::string, Seen> seen;
-    const auto note = [&](const api::Node& node, const api::Labels& keys, const char* field) {
-        for (const auto& [key, text] : keys) {
-            if (!is_own_key(key) || is_one_of(k_run_marks, key)) { continue; }
-            auto& one = seen[key];
-            if (one.count++ == 0) { one = {1, &node, field}; }
-        }
+    const auto note = [&](const api::Node& node, const std::string& key, const char* field) {
+        auto& one = seen[key];
+        if (one.count++ == 0) { one = {1, &node, field}; }
     };
     for (const auto& node : objects.nodes) {
-        note(node, node.meta.annotations, "annotation");
-        note(node, node.meta.labels, "label");
+        for (const auto& [key, text] : node.meta.annotations) {
+            if (is_own_key(key) && !is_one_of(k_run_marks, key)) { note(node, key, "annotation"); }
+        }
+        for (const auto& [key, text] : node.meta.labels) {
+            if (is_lost_label(key, selected)) { note(node, key, "label"); }
+        }
     }
     for (const auto& [key, one] : seen) {
         Diagnostic finding;
@@ -128,8 +162,14 @@ void check_own_keys(const api::Objects& objects, Diagnostics& diagnostics) {
                                       one.count == 1 ? fmt::format("node {}", one.first->meta.name)
                                                      : fmt::format("{} nodes, first {}", one.count,
                                                                    one.first->meta.name));
-        finding.hint = is_one_of(k_settings, key) ? "annotate the Module: it applies to all of its nodes"
-                                                  : "remove it: nothing reads it";
+        const auto meant = meant_setting(key);
+        if (meant.empty()) {
+            finding.hint = "remove it: nothing reads it";
+        } else if (meant == key) {
+            finding.hint = "annotate the Module: it applies to all of its nodes";
+        } else {
+            finding.hint = fmt::format("did you mean {}, an annotation of Modules?", meant);
+        }
         if (!one.first->meta.origin.file.empty()) { finding.position = one.first->meta.origin; }
         diagnostics.push_back(std::move(finding));
     }

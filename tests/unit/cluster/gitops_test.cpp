@@ -314,6 +314,27 @@ TEST_SUITE("cluster::unit") {
         CHECK(name_of("${map}") == "?");
     }
 
+    TEST_CASE("each namespace has values of its own on which the ConfigMaps of one name agree") {
+        Repository repository;
+        for (const std::string each : {"a", "b", "c", "d"}) {
+            const std::string ns = each < "c" ? "one" : "two";
+            repository.put("clusters/" + each + ".yaml",
+                           "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\n"
+                           "metadata: {name: " + each + ", namespace: " + ns + "}\nspec:\n  path: apps/" + each +
+                               "\n  targetNamespace: x\n  postBuild:\n"
+                               "    substituteFrom: [{kind: ConfigMap, name: c}]\n");
+            repository.put("maps/" + each + "/c.yaml",
+                           "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c, namespace: " + ns +
+                               "}\ndata: {same: " + ns + ", own: " + each + "}\n");
+            repository.put_module("apps/" + each, each + "-${same}");
+            repository.put_module("apps/" + each, each + "-${own}");
+        }
+        for (const std::string name : {"a-one", "b-one", "c-two", "d-two"}) {
+            CHECK(repository.namespace_read(name) == "x");
+        }
+        CHECK(repository.objects.modules.size() == 4);  // ${own} has no certain value
+    }
+
     TEST_CASE("an object whose variables the cluster may have is kept where they do not matter, else it is said") {
         Repository repository;
         repository.put("clusters/a.yaml",
@@ -362,6 +383,33 @@ TEST_SUITE("cluster::unit") {
         // The root of the repository is above.
         put("{git: {directories: [{path: repo/apps/*}]}}", "{{path}}", "drivers");
         CHECK(repository.namespace_read("a") == "drivers");
+    }
+
+    TEST_CASE("a matrix of many directories and a long list is read in linear time") {
+        Repository repository;
+        constexpr int k_count = 300;  // the product of them, for each file, would not end
+        std::string elements;
+        for (int i = 0; i < k_count; ++i) {
+            const auto number = std::to_string(i);
+            repository.put_module("apps/d" + number, "m" + number);
+            elements += (i == 0 ? "{c: x" : ", {c: x") + number + "}";
+        }
+        const auto put = [&](const std::string& ns) {
+            repository.put("argo/set.yaml",
+                           "apiVersion: argoproj.io/v1alpha1\nkind: ApplicationSet\nmetadata: {name: s}\nspec:\n"
+                           "  generators: [{matrix: {generators: [{git: {directories: [{path: apps/*}]}}, "
+                           "{list: {elements: [" +
+                               elements + "]}}]}}]\n  template: {spec: {source: {path: '{{path}}', kustomize: "
+                                          "{namePrefix: x}}, destination: {namespace: '" +
+                               ns + "'}}}\n");
+        };
+        put("x-{{path.basename}}");
+        CHECK(repository.namespace_read("m7") == "x-d7");
+        CHECK(repository.namespace_read("m299") == "x-d299");
+        CHECK(repository.is_told("kustomize-not-built"));
+        put("{{c}}-{{path.basename}}");
+        CHECK(repository.namespace_read("m7") == "");  // one for each element
+        CHECK(repository.is_told("kustomize-not-built"));
     }
 
     TEST_CASE("slashes behind the name of a directory do not count") {

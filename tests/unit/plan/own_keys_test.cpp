@@ -69,6 +69,31 @@ TEST_SUITE("plan::unit") {
                                        "effect / annotate the Module: it applies to all of its nodes"});
     }
 
+    TEST_CASE("labels that people select by are none of the toolkit's settings") {
+        const auto node_with = [](const std::string& label) {
+            return "---\napiVersion: v1\nkind: Node\nmetadata: {name: node-a, labels: {" + label + ": gpu}}\n";
+        };
+        const std::string module =
+            "apiVersion: kmm.sigs.x-k8s.io/v1beta1\nkind: Module\nmetadata:\n  name: m\n  namespace: ns\n"
+            "spec:\n  selector: {kmmtools.dev/need: gpu}\n  moduleLoader:\n    container:\n"
+            "      build: {dockerfileConfigMap: {name: d}, selector: {kmmtools.dev/unload-polic: x}}\n"
+            "      modprobe: {moduleName: m}\n"
+            "      kernelMappings: [{regexp: .*, containerImage: \"reg.example/m:${KERNEL_FULL_VERSION}\"}]\n";
+        const auto labelled = module_with("  labels:\n    kmmtools.dev/pool: gpu\n");
+        CHECK(about_keys(labelled + node_with("kmmtools.dev/pool")).empty());
+        CHECK(about_keys(node_with("kmmtools.dev/need")) ==
+              std::vector<std::string>{"2:1 label kmmtools.dev/need of node node-a has no effect / did you mean "
+                                       "kmmtools.dev/needs, an annotation of Modules?"});
+        CHECK(about_keys(module + node_with("kmmtools.dev/need")).empty());
+        CHECK(about_keys(module + node_with("kmmtools.dev/unload-polic")).empty());
+        CHECK(about_keys(module + node_with("kmmtools.dev/unload-policy")).size() == 1);
+        CHECK(about_keys("apiVersion: hub.kmm.sigs.x-k8s.io/v1beta1\nkind: ManagedClusterModule\n"
+                         "metadata: {name: m}\nspec: {selector: {kmmtools.dev/needs: b}, spokeNamespace: ns, "
+                         "moduleSpec: {selector: {kmmtools.dev/need: b}}}\n" +
+                         node_with("kmmtools.dev/need: x, kmmtools.dev/needs"))
+                  .empty());
+    }
+
     TEST_CASE("an annotation of a ManagedClusterModule reaches no Module") {
         const auto found = about_keys(
             "apiVersion: hub.kmm.sigs.x-k8s.io/v1beta1\nkind: ManagedClusterModule\nmetadata:\n  name: m\n"
