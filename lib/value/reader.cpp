@@ -159,4 +159,10 @@ read_any(std::string_view text, std::string_view file, Diagnostics& diagnostics,
     return documents;
 }
 
+std::vector<Document> read_objects(std::string_view text, std::string_view file, Diagnostics& diagnostics) {
+    ReadLimits limits;
+    limits.is_split_first = true;
+    return read_any(text, file, diagnostics, limits);
+}
+
 }  // namespace kmm::value

@@ -18,6 +18,9 @@ struct ReadLimits {
     std::size_t nodes_max = 1'000'000;  ///< per YAML document, after alias expansion
     std::size_t json_nodes_max =
         8'000'000;  ///< per JSON document: a list of 5,000 Nodes is 130 MB and 4 million values
+    /// YAML is refused where kubectl, which splits a file at its --- lines before YAML is read, refuses it: a directive
+    /// (%YAML), a document that begins with "...", a text behind "---". Other readers take all three.
+    bool is_split_first = false;
 };
 
 /// Reads YAML (one or more documents) as Go's sigs.k8s.io/yaml does: plain y/yes/on/true are booleans, 0x1 and 010 are
@@ -36,5 +39,10 @@ read_json(std::string_view text, std::string_view file, Diagnostics& diagnostics
 /// flow mapping that is not JSON is read as YAML when the JSON reader refuses it and the YAML reader does not).
 [[nodiscard]] std::vector<Document>
 read_any(std::string_view text, std::string_view file, Diagnostics& diagnostics, const ReadLimits& limits = {});
+
+/// As read_any, for files of objects, which kubectl splits first (ReadLimits::is_split_first). Settings, such as a
+/// kubeconfig or a kustomization.yaml, are read whole by all programs: for them there is read_any.
+[[nodiscard]] std::vector<Document>
+read_objects(std::string_view text, std::string_view file, Diagnostics& diagnostics);
 
 }  // namespace kmm::value

@@ -30,7 +30,7 @@ struct YamlSeparators {
 /// is indented by a tab; nullopt for none. In yaml_stream.cpp.
 struct LibyamlFault {
     std::string problem;
-    Mark mark;
+    Mark mark;  ///< as all marks, in lines that end with LF and bytes, which libyaml does not count
 };
 [[nodiscard]] std::optional<LibyamlFault> find_libyaml_fault(std::string_view text);
 

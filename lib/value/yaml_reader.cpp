@@ -373,6 +373,20 @@ private:
     std::size_t bytes_ = 0;
 };
 
+/// Puts blanks in place of lines "..." before the first document, which yaml-cpp takes for one.
+void clear_ends_in_front(std::string& text) {
+    for (std::size_t at = 0; at < text.size();) {
+        const auto end = std::min(text.find('\n', at), text.size());
+        const auto content = base::trim(std::string_view(text).substr(at, end - at));
+        if (content == "..." && text[at] == '.') {
+            text.replace(at, content.size(), content.size(), ' ');
+        } else if (!content.empty() && !content.starts_with('#')) {
+            return;
+        }
+        at = end + 1;
+    }
+}
+
 }  // namespace
 
 std::vector<Document>
@@ -387,7 +401,8 @@ read_yaml(std::string_view text, std::string_view file, Diagnostics& diagnostics
         return {};
     }
     const auto before = diagnostics.size();
-    const auto separators = read_separators(body);
+    auto separators = read_separators(body);
+    if (separators.odd && !limits.is_split_first) separators = {};
     const auto whole = body;
     std::string text_of_yaml(body.substr(0, separators.end));
     for (const auto at : separators.comments) {
@@ -395,6 +410,7 @@ read_yaml(std::string_view text, std::string_view file, Diagnostics& diagnostics
         std::fill(text_of_yaml.begin() + static_cast<std::ptrdiff_t>(at),
                   text_of_yaml.begin() + static_cast<std::ptrdiff_t>(end), ' ');
     }
+    if (!limits.is_split_first) clear_ends_in_front(text_of_yaml);
     body = text_of_yaml;
     YamlBuilder builder(body, file, diagnostics, limits);
     std::istringstream stream{text_of_yaml};

@@ -33,9 +33,10 @@ public:
             if (byte < 0x80U || byte >= 0xC0U) ++characters_;
             if (byte >= 0xC0U) rows_.push_back(Row{line_, characters_, 0});
             if (byte >= 0x80U && byte < 0xC0U && !rows_.empty()) ++rows_.back().more;
+            ++bytes_;
             if (c == '\n') {
                 ++line_;
-                characters_ = 0;
+                characters_ = bytes_ = 0;
             }
             if (after_cr_ && c != '\n') odd_line_end_ = true;
             after_cr_ = c == '\r';
@@ -50,9 +51,16 @@ public:
         const auto passed = count_lines(text);
         line_ += passed.lines;
         characters_ = (passed.lines > 0 ? 0 : characters_) + text.size() - passed.last_start;
+        bytes_ = (passed.lines > 0 ? 0 : bytes_) + text.size() - passed.last_start;
         if (!text.empty() && after_cr_ && text[0] != '\n') odd_line_end_ = true;
         if (!text.empty()) after_cr_ = false;
     }
+
+    /// Where the text ends: how many lines before, and how many bytes of the last one.
+    struct End {
+        std::size_t lines = 0, bytes = 0;
+    };
+    [[nodiscard]] End end() const noexcept { return {line_, bytes_}; }
 
     [[nodiscard]] bool has_odd_line_end() const noexcept { return odd_line_end_; }
     [[nodiscard]] bool ends_with_cr() const noexcept { return after_cr_; }
@@ -74,7 +82,7 @@ private:
         std::size_t line, character, more;
     };
     std::vector<Row> rows_;
-    std::size_t line_ = 0, characters_ = 0;
+    std::size_t line_ = 0, characters_ = 0, bytes_ = 0;  ///< of the last line: characters and bytes
     std::uint32_t last_ = 0;
     bool after_cr_ = false, odd_line_end_ = false;
 };
@@ -121,6 +129,8 @@ private:
             *read = stream.front_.copy(bytes, size, stream.front_at_);
             stream.front_at_ += *read;
             if (*read == 0 && !stream.is_whole_) *read = stream.read_more_(bytes, size);
+            stream.piece_ = stream.wide_.end();
+            stream.piece_kept_ = static_cast<std::size_t>(buffer - stream.parser_.raw_buffer.start);
             const std::string_view text(bytes, *read);
             if (is_plain_text(text)) {
                 stream.wide_.add_plain(text);
@@ -149,12 +159,24 @@ private:
         return place;
     }
 
+    /// Of the byte at which libyaml's reader stopped: such a fault has no mark.
+    [[nodiscard]] Mark mark_of_byte() const noexcept {
+        const auto& raw = parser_.raw_buffer;
+        const std::string_view passed(reinterpret_cast<const char*>(raw.start),
+                                      static_cast<std::size_t>(raw.pointer - raw.start));
+        const auto count = count_lines(passed);
+        const auto column = (count.lines > 0 ? 0 : piece_.bytes - piece_kept_) + passed.size() - count.last_start;
+        return Mark{static_cast<std::uint32_t>(piece_.lines + count.lines + line_ + 1),
+                    static_cast<std::uint32_t>(column + 1)};
+    }
+
     bool next() {
         Event holder;
         auto& event = holder.event;
         if (yaml_parser_parse(&parser_, &event) == 0) {
             if (thrown_) std::rethrow_exception(thrown_);
-            throw Doubt{parser_.problem == nullptr ? "no YAML" : parser_.problem, mark(parser_.problem_mark)};
+            throw Doubt{parser_.problem == nullptr ? "no YAML" : parser_.problem,
+                        parser_.error == YAML_READER_ERROR ? mark_of_byte() : mark(parser_.problem_mark)};
         }
         if (wide_.has_odd_line_end()) throw Doubt{"expected lines that end with LF", mark(event.start_mark)};
         if (known_ > 0) {
@@ -245,6 +267,8 @@ private:
     std::size_t separator_line_ = std::size_t(-1);  ///< of the last "---"
     bool has_document_ = false;
     WideCharacters wide_;
+    WideCharacters::End piece_;    ///< where the piece of text that libyaml got last begins
+    std::size_t piece_kept_ = 0;   ///< bytes of a character that libyaml had before it
     std::exception_ptr thrown_;
 };
 
@@ -274,6 +298,15 @@ struct PlainParser {
     PlainParser& operator=(const PlainParser&) = delete;
 };
 
+/// Offset of the first byte of a character, counted from 0; the text's size behind the last one.
+std::size_t offset_of_character(std::string_view text, std::size_t number) noexcept {
+    for (std::size_t at = 0; at < text.size(); ++at) {
+        const bool begins_one = (static_cast<unsigned char>(text[at]) & 0xC0U) != 0x80U;
+        if (begins_one && number-- == 0) return at;
+    }
+    return text.size();
+}
+
 }  // namespace
 
 std::optional<LibyamlFault> find_libyaml_fault(std::string_view text) {
@@ -281,10 +314,11 @@ std::optional<LibyamlFault> find_libyaml_fault(std::string_view text) {
     for (auto type = YAML_NO_EVENT; type != YAML_STREAM_END_EVENT;) {
         yaml_event_t event{};
         if (yaml_parser_parse(&holder.parser, &event) == 0) {
-            const auto& mark = holder.parser.problem_mark;
-            return LibyamlFault{holder.parser.problem == nullptr ? "no YAML" : holder.parser.problem,
-                                Mark{static_cast<std::uint32_t>(mark.line + 1),
-                                     static_cast<std::uint32_t>(mark.column + 1)}};
+            const auto& parser = holder.parser;
+            const auto offset = parser.error == YAML_READER_ERROR
+                                    ? parser.problem_offset
+                                    : offset_of_character(text, parser.problem_mark.index);
+            return LibyamlFault{parser.problem == nullptr ? "no YAML" : parser.problem, TextIndex(text).mark(offset)};
         }
         type = event.type;
         yaml_event_delete(&event);

@@ -266,8 +266,7 @@ private:
         const auto text = TextSource(file).whole();
         if (!text) { return; }
         const bool is_template = text->find("{{") != std::string::npos || text->find("{%") != std::string::npos;
-        const bool has_no_object =
-            std::any_of(first, diagnostics_.end(), [](auto& one) { return one.is_of_no_object; });
+        const bool has_no_object = std::any_of(first, diagnostics_.end(), [](auto& d) { return d.is_of_no_object; });
         // kubectl takes the last of two members: that is for those who read the object.
         const auto is_double = [](const Diagnostic& one) { return one.code == "duplicate-key"; };
         if (!is_kustomization(file) && holds_foreign_objects(*text, file)) {
@@ -326,7 +325,7 @@ private:
         if (!chart && may_hold_objects(front)) { return false; }
         if (!chart) {
             Diagnostics faults;
-            static_cast<void>(value::read_any(front, file, faults));
+            static_cast<void>(value::read_objects(front, file, faults));
             // Tags of other programs, and comments in JSON: there is no object however the text goes on.
             const auto is_foreign = [](const Diagnostic& fault) {
                 return fault.code == "bad-tag" || fault.code == "json-syntax";
@@ -394,7 +393,7 @@ private:
         const auto text = source.whole();
         Diagnostics faults;
         if (text) {
-            auto documents = value::read_any(*text, file, faults);
+            auto documents = value::read_objects(*text, file, faults);
             if (faults.empty()) {
                 files_.push_back(file);
                 for (auto& document : documents) { take_replaced(document); }
@@ -445,7 +444,8 @@ private:
             return;
         }
         Diagnostics faults;
-        const auto documents = value::read_any(*text, file, faults);
+        const auto documents = is_kustomization(file) ? value::read_any(*text, file, faults)  // as kustomize does
+                                                      : value::read_objects(*text, file, faults);
         if (const Diagnostic* found = hint_at_template(*text, faults)) {
             diagnostics_.push_back(*found);
             return;

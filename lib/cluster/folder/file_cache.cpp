@@ -55,7 +55,7 @@ void FileCache::append(const std::string& file, std::string bytes, api::Objects&
             decode_documents({tree->document.get(), 1}, decoded.objects, decoded.diagnostics);
         } else {
             const auto documents = is_json(file) ? value::read_json(bytes, file, decoded.diagnostics)
-                                                 : value::read_any(bytes, file, decoded.diagnostics);
+                                                 : value::read_objects(bytes, file, decoded.diagnostics);
             decode_documents(documents, decoded.objects, decoded.diagnostics);
         }
         hint_at_template(bytes, decoded.diagnostics);
@@ -70,7 +70,7 @@ void FileCache::append(const std::string& file, std::string bytes, api::Objects&
 std::shared_ptr<const value::Document> FileCache::document(const std::string& file, const std::string& bytes) {
     if (const auto* known = tree_of(file, bytes); known != nullptr) return known->document;
     Diagnostics faults;
-    auto documents = value::read_any(bytes, file, faults);
+    auto documents = value::read_objects(bytes, file, faults);
     if (has_errors(faults)) throw Error::from_diagnostics(std::move(faults));
     if (documents.size() != 1) return nullptr;
     auto document = std::make_shared<const value::Document>(std::move(documents[0]));

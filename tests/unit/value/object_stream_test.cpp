@@ -421,4 +421,22 @@ TEST_SUITE("value::object_stream") {
         CHECK(stream_yaml(pieces("a: 1\rb: 1\n", 1), "f", collector, {}).has_value());
         CHECK(stream_yaml(pieces("a: 1\rb: 1\n", 4), "f", collector, {}).has_value());
     }
+
+    TEST_CASE("a byte that libyaml's reader refuses has its own place, wherever pieces of the text end") {
+        const auto found = [](std::string_view text, std::size_t piece) {
+            Collector sink;
+            const auto doubt = stream_yaml(pieces(text, piece), "f", sink);
+            REQUIRE(doubt);
+            REQUIRE(doubt->position);
+            return std::to_string(doubt->position->line) + ":" + std::to_string(doubt->position->column);
+        };
+        std::string lines;
+        for (int i = 0; i < 3000; ++i) lines += "- \"\xC3\xA4\": 1\n";
+        for (const std::size_t piece : {std::size_t{1}, std::size_t{7}, std::size_t{100000}}) {
+            CAPTURE(piece);
+            CHECK(found("a: 1\nb: \"\xC3\xA4\x07\"\n", piece) == "2:7");
+            CHECK(found("a: \"\xC3\xA4\xC2\x80\"\n", piece) == "1:7");
+            CHECK(found(lines + "- \"\xC3\xA4 \x07\"\n", piece) == "3001:7");
+        }
+    }
 }

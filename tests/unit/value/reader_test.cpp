@@ -86,33 +86,48 @@ TEST_SUITE("value::reader") {
         }
     }
 
-    TEST_CASE("all readers split a text at the lines where kubectl does") {
+    TEST_CASE("objects are read as split at the lines where kubectl does") {
+        const auto as_objects = [](std::string_view text, std::string_view file, Diagnostics& faults,
+                                   const ReadLimits&) { return read_objects(text, file, faults); };
         for (const std::string text : {"--- {a: 1}\n", "--- a\n", "a: 1\n...\nb: 2\n", "---a: 1\n", "a: \"x\n---y\"\n",
                                        "a: 1\n--- 'b'\n", "---# c\n- b\n", "a\n---\n---#c\nb\n", "a\n---b\n"}) {
             CAPTURE(text);
-            CHECK(outcome(read_any, text).find("!yaml-syntax") != std::string::npos);
+            CHECK(outcome(as_objects, text).find("!yaml-syntax") != std::string::npos);
         }
         for (const std::string text : {"%YAML 1.1\n---\na: 1\n", "# x\n%TAG ! x,2000:\n---\na: 1\n", "...\na: 1\n",
                                        "# x\n\n... \n---\na: 1\n", "a: 1\n---\n...\n---\nb: 1\n",
                                        "a: 1\n---\n%YAML 1.1\n---\nb: 1\n"}) {
             CAPTURE(text);
-            CHECK(outcome(read_any, text).find("!yaml-syntax") != std::string::npos);
+            CHECK(outcome(as_objects, text).find("!yaml-syntax") != std::string::npos);
         }
-        CHECK(outcome(read_any, "---\n...\n---\na: 1\n") == "{\"a\":1}\n");
-        CHECK(outcome(read_any, "a: 1\n...\n---\nb: 1\n") == "{\"a\":1}\n{\"b\":1}\n");
+        CHECK(outcome(as_objects, "---\n...\n---\na: 1\n") == "{\"a\":1}\n");
+        CHECK(outcome(as_objects, "a: 1\n...\n---\nb: 1\n") == "{\"a\":1}\n{\"b\":1}\n");
         for (const std::string text : {"- a\n---# c\n- b\n", "- a\r\n---# c: {\r\n- b\r\n",
                                        "---\n---#c\n- a\n---\n- b\n", "\n---#\n- a\n---#\n- b"}) {
             CAPTURE(text);
-            CHECK(outcome(read_any, text) == "[\"a\"]\n[\"b\"]\n");
+            CHECK(outcome(as_objects, text) == "[\"a\"]\n[\"b\"]\n");
         }
         // What stands in documents before is said.
         Diagnostics faults;
-        static_cast<void>(read_any("a: b: c\n---\nb: \"x\n---y\"\n", "f", faults));
+        static_cast<void>(read_objects("a: b: c\n---\nb: \"x\n---y\"\n", "f", faults));
         REQUIRE(faults.size() == 2);
         CHECK(faults[0].position->line == 1);
         CHECK(faults[1].position->line == 4);
-        CHECK(outcome(read_any, "a: |\n  ---x\n") == "{\"a\":\"---x\\n\"}\n");
-        CHECK(outcome(read_any, "a: ---x\nb: -----\n").find("!") == std::string::npos);
+        CHECK(outcome(as_objects, "a: |\n  ---x\n") == "{\"a\":\"---x\\n\"}\n");
+        CHECK(outcome(as_objects, "a: ---x\nb: -----\n").find("!") == std::string::npos);
+    }
+
+    TEST_CASE("what is read whole may have directives and ends of documents in front") {
+        for (const std::string text : {"%YAML 1.1\n---\na: 1\n", "# x\n%TAG ! x,2000:\n---\na: 1\n", "...\na: 1\n",
+                                       "# x\n\n... \n---\na: 1\n", "--- {a: 1}\n",
+                                       "\xEF\xBB\xBF%YAML 1.2\r\n---\r\na: 1\r\n"}) {
+            CAPTURE(text);
+            CHECK(outcome(read_any, text) == "{\"a\":1}\n");
+            CHECK(outcome(read_yaml, text) == "{\"a\":1}\n");
+        }
+        CHECK(outcome(read_any, "a: \"x\n---y\"\n") == "{\"a\":\"x ---y\"}\n");
+        CHECK(outcome(read_any, "...\na: b: c\n").starts_with("!yaml-syntax"));
+        CHECK(outcome(read_any, "a: 1\n...\nb: 2\n").find("!yaml-syntax") != std::string::npos);
     }
 
     TEST_CASE("a character that looks like a blank is named") {
@@ -262,9 +277,21 @@ TEST_SUITE("value::reader") {
             {"no conflict", "a: |\n  <<<<<<< HEAD\n  =======\n", "{\"a\":\"<<<<<<< HEAD\\n=======\\n\"}\n"},
             {"another fault", "a: |\n  <<<<<<< HEAD\nb: c: d\n", "!yaml-syntax 3:5\n"},
         };
+        ReadLimits as_objects;
+        as_objects.is_split_first = true;
         for (const auto& c : cases) {
             CAPTURE(c.name);
-            CHECK(outcome(read_yaml, c.text) == c.expected);
+            CHECK(outcome(read_yaml, c.text, as_objects) == c.expected);
+        }
+    }
+
+    TEST_CASE("faults that libyaml alone finds have their place in bytes") {
+        CHECK(outcome(read_yaml, "k1: a\nk2: \"a\x07z\"\n").ends_with("!yaml-syntax 2:7\n"));
+        CHECK(outcome(read_yaml, "k: \"\xC3\xA4\x7F\"\n").ends_with("!yaml-syntax 1:7\n"));
+        CHECK(outcome(read_yaml, "a: 1\n\"\xC3\xA4\xC3\xA4\": &a.b x\n").ends_with("!yaml-syntax 2:11\n"));
+        for (const std::string end : {"\xC2\x85", "\xE2\x80\xA8", "\xE2\x80\xA9"}) {  // no line ends there
+            CAPTURE(end);
+            CHECK(outcome(read_yaml, "a: \"x" + end + " y\"\nb: &a.b x\n").ends_with("!yaml-syntax 2:6\n"));
         }
     }
 
