@@ -204,7 +204,7 @@ class Secrets(unittest.TestCase):
             http_proxy=proxy,
         )
         self.worker(
-            "pull", f"https://kmm:{PASSWORD}@registry.invalid/drivers/demo:v2", "--out", "out", code=65, fake=False
+            "pull", f"https://kmm:{PASSWORD}@registry.invalid/drivers/demo:v2", "--out", "out", code=64, fake=False
         )
 
 

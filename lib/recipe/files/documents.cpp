@@ -87,7 +87,7 @@ void read_document_file(const std::string& name, std::vector<value::Document>& a
     try {
         const std::string text = name == "-" ? sys::read_fd(0, "-") : sys::read_file(name);
         const std::size_t before = faults.size();
-        for (auto& document : value::read_any(text, name, faults)) { add_document(std::move(document), all); }
+        for (auto& document : value::read_objects(text, name, faults)) { add_document(std::move(document), all); }
         cluster::hint_at_template(text, std::span(faults).subspan(before));
     } catch (const Error& error) {
         const auto cause = error.errno_cause();
@@ -164,7 +164,7 @@ rp::Facts read_facts(const cli::Args& args, const RecipeDocuments& documents, bo
     for (const auto& file : files) {
         Diagnostics faults;
         const std::string text = file == "-" ? sys::read_fd(0, "-") : sys::read_file(file);
-        const auto read = value::read_any(text, file, faults);
+        const auto read = value::read_objects(text, file, faults);
         if (read.size() > 1) {
             add_fault(faults, "bad-value", fmt::format("expected one document of facts, found {}", read.size()),
                       Position{file, 0, 0}, "");
