@@ -77,7 +77,7 @@ class Firmware(OperatorCase):
         self.done(self.operator.load(**how), 1)
         self.between()
         error = self.worker(
-            NODE, f"kmod load - --firmware-path {how['firmware_path']}", self.firmware_config(), expect=65
+            NODE, f"kmod load - --firmware-path {how['firmware_path']}", self.firmware_config(), expect=64
         )
         self.assertIn("255", str(error))
         self.assertEqual((self.search_path(), self.loaded("kmm_odd")), ("", []))
