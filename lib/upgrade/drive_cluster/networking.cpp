@@ -251,7 +251,8 @@ std::vector<Document> read_networking(const std::string& directory, const std::s
     std::vector<Document> documents;
     const std::map<std::string, std::string> variables{{"KUBERNETES_VERSION", version}, {"FROM_VERSION", from}};
     for (const auto& file : files) {
-        for (auto& document : value::read_objects(replaced(sys::read_file(file), file, variables, faults), file, faults))
+        const auto text = replaced(sys::read_file(file), file, variables, faults);
+        for (auto& document : value::read_objects(text, file, faults))
             take_objects(std::move(document), documents, faults);
     }
     require_once(documents, faults);
