@@ -285,11 +285,7 @@ private:
         kmod::ModprobeConfig config = wish_.configuration;
         for (const auto& [alias, meant] : order.by_alias) kmod::add_alias_options(config, alias, meant);
         const std::string& name = module.file.name;
-        // modprobe holds -b and -i for the modules that it is called with alone.
-        const bool named = name == index_.find(wish_.module)->file.name ||
-                           std::any_of(wish_.also.begin(), wish_.also.end(), [&](const std::string& also) {
-                               return kmod::normalise_name(also) == name;
-                           });
+        const bool named = kmod::is_named(name, index_.find(wish_.module)->file.name, wish_.also);
         const auto blacklisted = config.blacklist.find(name);
         if (named && wish_.uses_blacklist && blacklisted != config.blacklist.end())
             find(Severity::error, "blacklisted-module",

@@ -14,7 +14,7 @@ struct ModuleWish {
     kernel::Wish wish;
     std::string dir_name = "/opt";  ///< of the image: dirName, or -d of the arguments
     bool of_host = false;  ///< rawArgs.load without a directory: the modules are those of the node's own tree
-    /// rawArgs.load has arguments that kmm-worker does not know: what modprobe loads by them is not known.
+    /// rawArgs.load cannot be read: which modules modprobe loads by it is not known.
     bool is_unread = false;
     /// "unsupported" (arguments that kmm-worker does not know; an error of rawArgs.load, a warning of args.load),
     /// warning "force-refused"; errors "bad-value" and "missing-field" (command lines that load nothing).

@@ -9,6 +9,7 @@
 #include "api/image_labels.hpp"
 #include "api/labels.hpp"
 #include "api/names.hpp"
+#include "base/shell_word.hpp"
 #include "base/text.hpp"
 #include "image/reference.hpp"
 #include "plan/kmm/resolve.hpp"
@@ -226,7 +227,7 @@ Node build_pod(Scene& scene, const WantedImage& wanted) {
 }
 
 void check_dockerfile_path(Scene& scene, const WantedImage& wanted, const std::string& path, const std::string& field) {
-    if (!is_plain_word(shell_pattern(path)) && shell_pattern(path) != path) {
+    if (!base::is_plain_word(shell_pattern(path)) && shell_pattern(path) != path) {
         scene.warn(wanted.module, "spec.moduleLoader.container.sign", "unsafe-path",
                    fmt::format("KMM puts {} \"{}\" into a shell command without quotes", field, base::escape(path)),
                    "here it is quoted; with KMM's operator use plain characters");

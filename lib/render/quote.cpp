@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "base/shell_word.hpp"
 #include "value/node.hpp"
 #include "value/writer.hpp"
 
@@ -64,7 +65,7 @@ bool fits_copy(std::string_view text) noexcept {
 }
 
 std::string copy_arguments(std::string_view from, std::string_view to) {
-    if (is_plain_word(from) && is_plain_word(to)) { return fmt::format("{} {}", from, to); }
+    if (base::is_plain_word(from) && base::is_plain_word(to)) { return fmt::format("{} {}", from, to); }
     return value::to_json(value::Node::strings({dockerfile_escape(from), dockerfile_escape(to)}));
 }
 

@@ -5,13 +5,9 @@
 #include <string>
 #include <string_view>
 
-#include "base/shell_word.hpp"
-
 namespace kmm::render {
 
-using base::is_plain_word;
-using base::shell_word;
-/// As shell_word, but '*', '?' and bracket expressions keep their meaning as patterns.
+/// As base::shell_word, but '*', '?' and bracket expressions keep their meaning as patterns.
 [[nodiscard]] std::string shell_pattern(std::string_view text);
 
 /// True if `text` can stand in a Dockerfile's COPY: no line break or other control character, no pattern.

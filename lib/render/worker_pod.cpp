@@ -10,6 +10,7 @@
 #include "api/codec.hpp"
 #include "api/labels.hpp"
 #include "base/clean_path.hpp"
+#include "base/shell_word.hpp"
 #include "base/text.hpp"
 #include "render/parts.hpp"
 #include "render/quote.hpp"
@@ -136,8 +137,8 @@ Node worker_container(const WorkerJob& job) {
 /// Copies the files of modprobedDir, with KMM's rules: a directory, with regular files, and no directory in it. Where
 /// KMM copies them to is taken to be as for firmware.
 std::string modprobed_script(const std::string& directory) {
-    return fmt::format("\nsrc={};\ndst={};\n",
-                       shell_word(base::clean_path(directory)), shell_word(base::join_paths({"/tmp", directory}))) +
+    return fmt::format("\nsrc={};\ndst={};\n", base::shell_word(base::clean_path(directory)),
+                       base::shell_word(base::join_paths({"/tmp", directory}))) +
            R"(fail() { echo "modprobedDir $src $1" >&2; exit 1; };
 [ -d "$src" ] || fail "is missing or not a directory";
 mkdir -p "$dst" || exit 1;
@@ -157,8 +158,8 @@ done;
 std::string extract_script(const WorkerJob& job) {
     const auto& modprobe = job.entry->config->modprobe;
     const auto copy = [](const std::string& from, const char* all, const std::string& to) {
-        return fmt::format("\nmkdir -p {0};\ncp -R {1}{2} {0};\n", shell_word(to), from.empty() ? "" : shell_word(from),
-                           all);
+        return fmt::format("\nmkdir -p {0};\ncp -R {1}{2} {0};\n", base::shell_word(to),
+                           from.empty() ? "" : base::shell_word(from), all);
     };
     std::string script = copy(base::join_paths({modprobe.dir_name, "lib/modules", job.entry->config->kernel_version}),
                               "", base::join_paths({"/tmp", modprobe.dir_name, "lib/modules"}));
@@ -267,7 +268,7 @@ void check_paths(const WorkerJob& job) {
     const auto& modprobe = job.entry->config->modprobe;
     const api::Module* module = job.scene->find_module(job.entry->namespace_, job.entry->name);
     const auto check = [&](const std::string& path, const char* field) {
-        if (path.empty() || is_plain_word(path)) { return; }
+        if (path.empty() || base::is_plain_word(path)) { return; }
         job.scene->warn(
             module, fmt::format("spec.moduleLoader.container.modprobe.{}", field), "unsafe-path",
             fmt::format("KMM puts {} \"{}\" into a shell command without quotes", field, base::escape(path)),

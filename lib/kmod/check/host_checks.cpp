@@ -61,6 +61,11 @@ std::string first_of(const std::vector<std::string>& names) {
     return base::join_some(shown, 5);
 }
 
+bool is_named(std::string_view name, const std::string& module, const std::vector<std::string>& also) {
+    return name == normalise_name(module) ||
+           std::any_of(also.begin(), also.end(), [&](const std::string& each) { return normalise_name(each) == name; });
+}
+
 void check_alias_lines(const ModprobeConfig& config, const std::string& name, std::string_view instead,
                        Severity if_off, Diagnostics& findings) {
     for (const auto& alias : config.aliases) {
@@ -81,10 +86,7 @@ void check_configuration(const CheckInput& input, Diagnostics& findings) {
     std::vector<std::string> names = input.found.order.names;
     for (const auto& module : input.found.host_modules) names.push_back(module.name);
     for (const auto& name : names) {
-        // modprobe holds -b and -i for the modules that it is called with alone.
-        const bool named = name == normalise_name(input.wish.module) ||
-                           std::any_of(input.wish.also.begin(), input.wish.also.end(),
-                                       [&](const std::string& also) { return normalise_name(also) == name; });
+        const bool named = is_named(name, input.wish.module, input.wish.also);
         if (config.kernel_blacklist.contains(name)) {
             add_finding(
                 findings, Severity::error, "blacklisted-module",

@@ -92,6 +92,10 @@ struct GivenParameter {
 void check_options(const ModuleFile& module, const std::vector<HostOption>& options,
                    const std::vector<std::string>& own, Diagnostics& findings);
 
+/// Whether modprobe is called with module `name`, which is normalised: -b and -i hold for these alone, not for what
+/// they need. `module` and `also`: what is asked for, in either spelling.
+[[nodiscard]] bool is_named(std::string_view name, const std::string& module, const std::vector<std::string>& also);
+
 /// The `alias` lines that make another module, or none, of the module `name`: warnings "host-alias"; of `if_off` where
 /// modprobe loads none. `instead`: what this tool does, the end of the message.
 void check_alias_lines(const ModprobeConfig& config, const std::string& name, std::string_view instead,

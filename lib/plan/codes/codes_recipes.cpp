@@ -61,7 +61,7 @@ constexpr std::array k_recipe_texts{
     CodeText{"annotation-idle", "finding", "an annotation has no effect",
              "Of a recipe: its name is misspelt, its value is neither true nor false in lower case, or it is on the "
              "Pods or among the labels: nothing is waited for, or copied for a kernel. Of the toolkit itself "
-             "(kmmtools.dev/...): nothing reads it, so that a Module is unloaded or ordered as if it was not there.",
+             "(kmmtools.dev/...): nothing reads it, so that a Module is unloaded or ordered without it.",
              "correct it as the hint says"},
     CodeText{"bad-os-image", "error", "the operator cannot read the version of a node's system",
              "With --compat sro only: it knows the form "

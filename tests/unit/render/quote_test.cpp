@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "base/shell_word.hpp"
 #include "plan/kmm/template.hpp"
 #include "render/parts.hpp"
 #include "render/quote.hpp"
@@ -33,10 +34,10 @@ TEST_SUITE("render::unit") {
         for (const std::string word : {"/opt", "/opt/my drivers", "/it's", "/a;touch b", "/$(id)`id`$HOME", "/a\\b",
                                        "/a\"b", "/*?[x]", "/a\nb", "/~&|<>#!%{}()", "", "/\xc3\xa4"}) {
             CAPTURE(word);
-            CHECK(shell("printf '<%s>' " + render::shell_word(word)) == "<" + word + ">");
+            CHECK(shell("printf '<%s>' " + base::shell_word(word)) == "<" + word + ">");
         }
-        CHECK(render::shell_word("/opt/lib/modules/6.1.0-56-amd64") == "/opt/lib/modules/6.1.0-56-amd64");
-        CHECK(render::shell_word("-rf") == "'./-rf'");
+        CHECK(base::shell_word("/opt/lib/modules/6.1.0-56-amd64") == "/opt/lib/modules/6.1.0-56-amd64");
+        CHECK(base::shell_word("-rf") == "'./-rf'");
     }
 
     TEST_CASE("a pattern stays a pattern, all else is quoted") {

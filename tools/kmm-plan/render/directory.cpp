@@ -6,10 +6,10 @@
 
 #include <fmt/format.h>
 
+#include "base/shell_word.hpp"
 #include "base/text.hpp"
 #include "kmm-plan/render/output.hpp"
 #include "kmm-plan/source/ignored.hpp"
-#include "render/quote.hpp"
 #include "sys/file_ops.hpp"
 #include "value/writer.hpp"
 
@@ -45,7 +45,7 @@ void require_apart(const std::string& out, const std::string& input, bool can_ig
         .hint(fmt::format("write into a directory beside it{}",
                           !can_ignore || *relative == "."
                               ? ""
-                              : ", or leave it out of what is read: --ignore " + render::shell_word(*relative)));
+                              : ", or leave it out of what is read: --ignore " + base::shell_word(*relative)));
 }
 
 void print_changes(const OutputChanges& changes, const std::string& directory, cli::Context& context) {

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/counted.hpp"
+#include "base/shell_word.hpp"
 #include "base/text.hpp"
 #include "cli/document.hpp"
 #include "cli/table.hpp"
@@ -12,7 +13,6 @@
 #include "kmm-plan/source/plan_options.hpp"
 #include "kmm-plan/verbs.hpp"
 #include "plan/fleet/upgrade_view.hpp"
-#include "render/quote.hpp"
 
 namespace kmm::tool_plan {
 
@@ -73,11 +73,11 @@ std::string apply_text(const Source& source, const api::Module& module, const cl
     constexpr std::string_view k_below = "\n      ";
     if (directory != nullptr) {
         return fmt::format("write the Module of {} into {}, then{}",
-                           file == "-" ? "standard input" : render::shell_word(file),
-                           render::shell_word(directory->text()), k_below);
+                           file == "-" ? "standard input" : base::shell_word(file),
+                           base::shell_word(directory->text()), k_below);
     }
     if (!source.live) { return ""; }
-    return fmt::format("kubectl apply -f {}{}{}", render::shell_word(file),
+    return fmt::format("kubectl apply -f {}{}{}", base::shell_word(file),
                        given_options(args, {"namespace", "kubeconfig", "context"}), k_below);
 }
 
@@ -85,15 +85,15 @@ std::string apply_text(const Source& source, const api::Module& module, const cl
 std::string next_text(const Source& source, const api::Module& module, const std::string& version,
                       const plan::UpgradeNode* blocked, const cli::Args& args) {
     if (blocked != nullptr) {
-        return fmt::format("next  kmm-plan why {} {}{}\n", render::shell_word(blocked->node),
-                           render::shell_word(module.full_name()),
+        return fmt::format("next  kmm-plan why {} {}{}\n", base::shell_word(blocked->node),
+                           base::shell_word(module.full_name()),
                            given_options(args, {"filename", "ignore", "namespace", "cluster", "kubeconfig", "context",
                                                 "kernel", "reboot", "taint", "label", "missing", "kmm-version"}));
     }
     // The cluster is not as it is imagined here.
     if (source.description.find("whatIf") != nullptr) { return ""; }
     return fmt::format("next  {}kmm-upgrade start module {} --to {}{}\n", apply_text(source, module, args),
-                       render::shell_word(module.full_name()), render::shell_word(version),
+                       base::shell_word(module.full_name()), base::shell_word(version),
                        given_options(args, {"node", "selector", "cluster", "kubeconfig", "context"}));
 }
 

@@ -23,7 +23,6 @@
 #include "plan/kmm/release.hpp"
 #include "plan/lint/lint.hpp"
 #include "plan/lint/validate.hpp"
-#include "render/quote.hpp"
 #include "sys/file_ops.hpp"
 
 namespace kmm::tool_plan {
@@ -431,7 +430,7 @@ std::string given_options(const cli::Args& args, const std::vector<std::string_v
             const auto name = option == "filename"   ? std::string("-f")
                               : option == "selector" ? std::string("-l")
                                                      : fmt::format("--{}", option);
-            text += fmt::format(" {} {}", name, render::shell_word(value));
+            text += fmt::format(" {} {}", name, base::shell_word(value));
         }
     }
     return text;
