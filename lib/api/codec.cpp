@@ -14,7 +14,7 @@
 #include "api/object_decoder.hpp"
 #include "api/other_documents.hpp"
 #include "api/repeated_parts.hpp"
-#include "api/schema.hpp"
+#include "schema/schema.hpp"
 #include "api/unnamed.hpp"
 #include "api/wrapped.hpp"
 #include "base/text.hpp"
@@ -303,7 +303,7 @@ void decode_any(Scope& scope, const value::Node& root, const Inherited& inherite
         return;
     }
     const std::size_t before = scope.diagnostics.size();
-    scope.schema = kmm_schema().find_kind(kind, api_version);
+    scope.kind = schema::of_kmm().find_kind(kind, api_version);
     scope.release_marks = &objects.release_marks;
     scope.checked = false;
     scope.homeless = false;

@@ -94,7 +94,7 @@ void settle_namespace(const Fields& metadata, ObjectMeta& meta, Residence reside
             meta.namespace_ = *given;
             return;
         }
-        if (metadata.scope().schema == nullptr) {  // it may be for any namespace, and Modules that need it say theirs
+        if (metadata.scope().kind == nullptr) {  // it may be for any namespace, and Modules that need it say theirs
             metadata.scope().homeless = true;
             return;
         }
@@ -182,7 +182,7 @@ ObjectMeta decode_meta(Fields& root, Residence residence, KeptAnnotations kept) 
     auto metadata = root.child("metadata", Need::required);
     if (!metadata) { return meta; }
     // A name that a server is to make up: of Kubernetes' own kinds no such object counts.
-    const bool is_nameless = root.scope().schema == nullptr && metadata->node().find("name") == nullptr &&
+    const bool is_nameless = root.scope().kind == nullptr && metadata->node().find("name") == nullptr &&
                              metadata->node().find("generateName") != nullptr;
     if (is_nameless) { root.scope().homeless = true; }
     meta.name = metadata->string("name", is_nameless ? Need::optional : Need::required);

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "api/schema.hpp"
+#include "schema/schema.hpp"
 #include "api/types.hpp"
 #include "value/node.hpp"
 
@@ -29,7 +29,7 @@ struct Scope {
     bool secret = false;       ///< values are never quoted in messages
     KeyCase key_case = KeyCase::exact;
     std::optional<std::string_view> given_namespace = std::nullopt;  ///< see decode
-    const SchemaKind* schema = nullptr;  ///< of the object that is read; null: of a kind that KMM does not have
+    const schema::Kind* kind = nullptr;  ///< of the object that is read; null: of a kind that KMM does not have
     std::vector<ReleaseMark>* release_marks = nullptr;  ///< null: none is recorded
     bool homeless = false;  ///< the object is of a kind of Kubernetes' own, and in no namespace: it is left out
     bool checked = false;  ///< check_object has reported all faults: readers take what fits and say nothing

@@ -47,32 +47,33 @@ class SchemaCheck {
 public:
     explicit SchemaCheck(Scope& scope) : scope_(scope) {}
 
-    void check_root(const value::Node& root, const SchemaKind& kind) {
+    void check_root(const value::Node& root, const schema::Kind& kind) {
         const bool is_of_operator = kind.kind == "NodeModulesConfig" || kind.kind == "ModuleImagesConfig" ||
                                     kind.kind == "ModuleBuildSignConfig";
         subject_ = fmt::format("{} {}", kind.kind, name_of(root));
         by_operator_ = is_of_operator;
-        if (kind.since > 0) { mark(ReleaseSpan{kind.since}, SchemaPlace{}, root.mark(), ReleaseMark::What::kind); }
+        if (kind.since > 0) { mark({kind.since}, SchemaPlace{}, root.mark(), ReleaseMark::What::kind); }
         const SchemaPlace place;
         std::vector<std::string_view> known{"apiVersion", "kind", "metadata"};
         check_members(root, kind.root, place, known,
-                      [&](const value::Member& member, const SchemaMember& of, const SchemaPlace& inner) {
+                      [&](const value::Member& member, const schema::Member& of, const SchemaPlace& inner) {
                           only_unknown_ = member.key == "status" && !is_of_operator;
                           check(member.value, *of.type, inner, of);
                           only_unknown_ = false;
                       });
     }
 
-    void check(const value::Node& node, const SchemaType& type, const SchemaPlace& place, const SchemaMember& owner) {
+    void check(const value::Node& node, const schema::Type& type, const SchemaPlace& place,
+               const schema::Member& owner) {
         if (scope_.repeats != nullptr && scope_.repeats->knows(scope_.repeats->number(node))) {
             return;
         }  // nothing is in it, and nothing was wrong with it
         switch (type.form) {
-            case Form::any:
-            case Form::empty:
-            case Form::object: return check_mapping(node, type, place, owner);
-            case Form::map: return check_map(node, type, place, owner);
-            case Form::list: return check_list(node, type, place, owner);
+            case schema::Form::any:
+            case schema::Form::empty:
+            case schema::Form::object: return check_mapping(node, type, place, owner);
+            case schema::Form::map: return check_map(node, type, place, owner);
+            case schema::Form::list: return check_list(node, type, place, owner);
             default: return check_scalar(node, type, place, owner);
         }
     }
@@ -81,18 +82,18 @@ private:
     [[nodiscard]] std::string name_of(const value::Node& root) const {
         const std::string name = root.get_string({"metadata", "name"});
         std::string ns = root.get_string({"metadata", "namespace"});
-        if (ns.empty() && scope_.schema->is_namespaced) { ns = scope_.given_namespace.value_or(""); }
+        if (ns.empty() && scope_.kind->is_namespaced) { ns = scope_.given_namespace.value_or(""); }
         return ns.empty() ? name : ns + "/" + name;
     }
 
     void wrong_type(const value::Node& node, const SchemaPlace& place, std::string_view expected,
-                    const SchemaMember& owner, std::string hint = "") {
+                    const schema::Member& owner, std::string hint = "") {
         if (only_unknown_) { return; }
         scope_.wrong_type(node, place.text(), expected, hint.empty() ? owner.hint : std::move(hint));
     }
 
     void bad_value(const value::Node& node, const SchemaPlace& place, const std::string& what,
-                   const SchemaMember& owner, std::string hint = "") {
+                   const schema::Member& owner, std::string hint = "") {
         if (only_unknown_) { return; }
         scope_.fault(owner.code, fmt::format("{}: {}", place.text(), what), node.mark(),
                      hint.empty() ? owner.hint : std::move(hint));
@@ -102,7 +103,7 @@ private:
         if (scope_.places != nullptr) { scope_.places->emplace(place.text(), scope_.document.position(node.mark())); }
     }
 
-    void mark(const ReleaseSpan& span, const SchemaPlace& place, value::Mark mark, ReleaseMark::What what) {
+    void mark(const schema::ReleaseSpan& span, const SchemaPlace& place, value::Mark mark, ReleaseMark::What what) {
         if (scope_.release_marks == nullptr || only_unknown_) { return; }
         auto& marks = *scope_.release_marks;
         if (by_operator_ && has_operator_mark(marks, what, span.since, span.until)) { return; }
@@ -111,10 +112,10 @@ private:
     }
 
     template <typename Each>
-    void check_members(const value::Node& node, const SchemaType& type, const SchemaPlace& place,
+    void check_members(const value::Node& node, const schema::Type& type, const SchemaPlace& place,
                        std::vector<std::string_view>& others, const Each& each) {
         for (const auto& member : node.members()) {
-            const SchemaMember* of = type.find(member.key);
+            const schema::Member* of = type.find(member.key);
             if (of == nullptr) {
                 if (std::find(others.begin(), others.end(), member.key) != others.end()) { continue; }
                 for (const auto& one : type.members) { others.push_back(one.name); }
@@ -138,22 +139,23 @@ private:
     }
 
     /// Whether `field` may be an entry of `map`, which has none in `node`.
-    [[nodiscard]] static bool is_left_empty(const value::Node& node, const SchemaMember& map, std::string_view field) {
+    [[nodiscard]] static bool is_left_empty(const value::Node& node, const schema::Member& map,
+                                            std::string_view field) {
         const value::Node* found = node.find(map.name);
-        return map.type->form == Form::map && found != nullptr && found->is_null() &&
+        return map.type->form == schema::Form::map && found != nullptr && found->is_null() &&
                field.find_first_of("./") != std::string_view::npos;
     }
 
     /// Where a field is known that stands in the wrong mapping, mostly for some blanks: within one of the fields there,
     /// or in a mapping around it; "" if nowhere near.
     [[nodiscard]] std::string hint_of_indentation(const value::Node& node, std::string_view field,
-                                                  const SchemaType& type, const SchemaPlace& place) const {
+                                                  const schema::Type& type, const SchemaPlace& place) const {
         std::vector<std::string> within;
         for (const auto& one : type.members) {
             if (is_left_empty(node, one, field)) {
                 within.push_back(SchemaPlace{&place, one.name, {}, 0, SchemaPlace::Step::member}.text());
             }
-            if (one.name == "status" || one.type->form != Form::object) { continue; }
+            if (one.name == "status" || one.type->form != schema::Form::object) { continue; }
             const SchemaPlace inner{&place, one.name, {}, 0, SchemaPlace::Step::member};
             if (one.type->find(field) != nullptr) { within.push_back(inner.text()); }
         }
@@ -161,20 +163,20 @@ private:
         for (auto around = around_.rbegin(); around != around_.rend() && hints.empty(); ++around) {
             if (around->type->find(field) == nullptr) { continue; }
             const std::string path = around->place->text();
-            const std::string top = scope_.schema == nullptr ? "at the top" : "beside spec";
+            const std::string top = scope_.kind == nullptr ? "at the top" : "beside spec";
             hints.push_back(fmt::format("{}: indent it less", path.empty() ? top : "into " + path));
         }
         if (within.size() == 1) { hints.push_back(fmt::format("into {}: indent it more", within.front())); }
         return hints.empty() ? "" : "it belongs " + base::join(hints, "; or ");
     }
 
-    void check_required(const value::Node& node, const SchemaMember& member, const SchemaPlace& place) {
+    void check_required(const value::Node& node, const schema::Member& member, const SchemaPlace& place) {
         const value::Node* found = node.find(member.name);
         if ((found != nullptr && !found->is_null()) || only_unknown_) { return; }
         const SchemaPlace inner{&place, member.name, {}, 0, SchemaPlace::Step::member};
         // What a release brought is required since then.
         const bool is_new = member.known.since != 0 && member.known.since == member.required_in.since;
-        if (member.required_in.until != ReleaseSpan::k_open || (is_new && scope_.release_marks != nullptr)) {
+        if (member.required_in.until != schema::ReleaseSpan::k_open || (is_new && scope_.release_marks != nullptr)) {
             mark(member.required_in, inner, node.mark(), ReleaseMark::What::missing);
         } else {
             scope_.fault("missing-field", fmt::format("required field {} is missing", inner.text()), node.mark(),
@@ -182,7 +184,7 @@ private:
         }
     }
 
-    void check_one_of(const value::Node& node, const SchemaType::OneOf& rule, const SchemaPlace& place) {
+    void check_one_of(const value::Node& node, const schema::Type::OneOf& rule, const SchemaPlace& place) {
         std::vector<std::string> set;
         const value::Node* first = nullptr;
         for (const auto& name : rule.members) {
@@ -198,21 +200,21 @@ private:
 
     /// What a text in the place of a mapping is meant as: "moduleName:drv", where the blank is missing, or a label
     /// as kubectl takes it, "role=worker"; "" if it is neither.
-    [[nodiscard]] std::string hint_of_entry(const value::Node& node, const SchemaType& type) const {
+    [[nodiscard]] std::string hint_of_entry(const value::Node& node, const schema::Type& type) const {
         constexpr std::size_t k_length_max = 80;
         if (!node.is_string() || scope_.secret || node.text().size() > k_length_max) { return ""; }
         const std::string_view text = node.text();
-        const std::size_t at = text.find(type.form == Form::map ? '=' : ':');
+        const std::size_t at = text.find(type.form == schema::Form::map ? '=' : ':');
         const auto is_odd = [](char c) { return c <= ' ' || c > '~'; };  // among them the no-break space
         if (at == std::string_view::npos || std::any_of(text.begin(), text.end(), is_odd)) { return ""; }
         const std::string_view key = text.substr(0, at), value = text.substr(at + 1);
-        if (type.form != Form::map && type.find(key) == nullptr) { return ""; }
+        if (type.form != schema::Form::map && type.find(key) == nullptr) { return ""; }
         return value.empty() ? fmt::format("write {}: \"\"", base::escape(key))
                              : fmt::format("write {}: {}", base::escape(key), base::escape(value));
     }
 
-    void check_mapping(const value::Node& node, const SchemaType& type, const SchemaPlace& place,
-                       const SchemaMember& owner) {
+    void check_mapping(const value::Node& node, const schema::Type& type, const SchemaPlace& place,
+                       const schema::Member& owner) {
         if (!node.is_mapping()) {
             const bool is_reference = type.members.size() == 1 && type.members.front().name == "name";
             const bool is_name = is_reference && node.is_string() && !node.text().empty();
@@ -221,16 +223,16 @@ private:
                 is_name ? fmt::format("write {}: {{name: {}}}", owner.name, found_text(scope_, node))
                         : hint_of_entry(node, type));
         }
-        if (type.form == Form::any) { return; }
+        if (type.form == schema::Form::any) { return; }
         std::vector<std::string_view> none;
         check_members(node, type, place, none,
-                      [&](const value::Member& member, const SchemaMember& of, const SchemaPlace& inner) {
+                      [&](const value::Member& member, const schema::Member& of, const SchemaPlace& inner) {
                           check(member.value, *of.type, inner, of);
                       });
     }
 
-    void check_map(const value::Node& node, const SchemaType& type, const SchemaPlace& place,
-                   const SchemaMember& owner) {
+    void check_map(const value::Node& node, const schema::Type& type, const SchemaPlace& place,
+                   const schema::Member& owner) {
         if (!node.is_mapping()) { return wrong_type(node, place, "mapping", owner, hint_of_entry(node, type)); }
         for (const auto& member : node.members()) {
             const SchemaPlace inner{&place, {}, member.key, 0, SchemaPlace::Step::key};
@@ -239,7 +241,7 @@ private:
                 continue;
             }
             record(member.value, inner);
-            if (type.of->form == Form::string && !member.value.is_string()) {
+            if (type.of->form == schema::Form::string && !member.value.is_string()) {
                 wrong_type(member.value, inner, "string", owner, selector_hint(owner.name, place.text(), member.key));
             } else {
                 check(member.value, *type.of, inner, owner);
@@ -259,8 +261,8 @@ private:
         scope_.diagnostics.push_back(std::move(finding));
     }
 
-    void check_list(const value::Node& node, const SchemaType& type, const SchemaPlace& place,
-                    const SchemaMember& owner) {
+    void check_list(const value::Node& node, const schema::Type& type, const SchemaPlace& place,
+                    const schema::Member& owner) {
         if (!node.is_sequence()) { return wrong_type(node, place, "list", owner); }
         const auto& items = node.items();
         if (items.size() < type.least) {
@@ -281,8 +283,8 @@ private:
         if (!type.keys.empty()) { check_keys(items, type, place, owner); }
     }
 
-    void check_keys(const std::vector<value::Node>& items, const SchemaType& type, const SchemaPlace& place,
-                    const SchemaMember& owner) {
+    void check_keys(const std::vector<value::Node>& items, const schema::Type& type, const SchemaPlace& place,
+                    const schema::Member& owner) {
         std::set<std::vector<std::string>> seen;
         for (std::size_t i = 0; i < items.size(); ++i) {
             std::vector<std::string> keys;
@@ -296,30 +298,30 @@ private:
         }
     }
 
-    void check_scalar(const value::Node& node, const SchemaType& type, const SchemaPlace& place,
-                      const SchemaMember& owner) {
+    void check_scalar(const value::Node& node, const schema::Type& type, const SchemaPlace& place,
+                      const schema::Member& owner) {
         switch (type.form) {
-            case Form::boolean:
+            case schema::Form::boolean:
                 if (node.kind() != value::Kind::boolean) { wrong_type(node, place, "boolean", owner); }
                 return;
-            case Form::integer:
-            case Form::int32:
-            case Form::int64: return check_integer(node, type.form, place, owner);
-            case Form::quantity: return check_quantity(node, place, owner);
+            case schema::Form::integer:
+            case schema::Form::int32:
+            case schema::Form::int64: return check_integer(node, type.form, place, owner);
+            case schema::Form::quantity: return check_quantity(node, place, owner);
             default: break;
         }
         if (!node.is_string()) { return wrong_type(node, place, "string", owner); }
-        if (type.form == Form::choice &&
+        if (type.form == schema::Form::choice &&
             std::find(type.words.begin(), type.words.end(), node.text()) == type.words.end()) {
             const auto near = base::nearest(node.text(), type.words);
             bad_value(
                 node, place,
                 fmt::format("expected one of {}, found \"{}\"", base::join(type.words, ", "), found_text(scope_, node)),
                 owner, near ? fmt::format("did you mean {}?", *near) : "");
-        } else if (type.form == Form::subdomain && !has_subdomain_form(node.text())) {
+        } else if (type.form == schema::Form::subdomain && !has_subdomain_form(node.text())) {
             bad_value(node, place, fmt::format("expected a DNS subdomain, found \"{}\"", found_text(scope_, node)),
                       owner, "lower-case letters, digits, '-' and '.', a letter or digit at both ends");
-        } else if (type.form == Form::time && !base::parse_rfc3339(node.text())) {
+        } else if (type.form == schema::Form::time && !base::parse_rfc3339(node.text())) {
             bad_value(
                 node, place,
                 fmt::format("expected a time such as 2026-01-31T12:00:00Z, found \"{}\"", found_text(scope_, node)),
@@ -327,10 +329,12 @@ private:
         }
     }
 
-    void check_integer(const value::Node& node, Form form, const SchemaPlace& place, const SchemaMember& owner) {
+    void check_integer(const value::Node& node, schema::Form form, const SchemaPlace& place,
+                       const schema::Member& owner) {
         const auto number = whole_number(node);
         if (!number) { return wrong_type(node, place, "integer", owner); }
-        if (form != Form::int32 || only_unknown_ || (*number <= k_int32_max && *number >= -k_int32_max - 1)) { return; }
+        const bool fits = *number <= k_int32_max && *number >= -k_int32_max - 1;
+        if (form != schema::Form::int32 || only_unknown_ || fits) { return; }
         Diagnostic finding;
         finding.severity = Severity::warning;
         finding.code = "bad-value";
@@ -341,7 +345,7 @@ private:
         scope_.diagnostics.push_back(std::move(finding));
     }
 
-    void check_quantity(const value::Node& node, const SchemaPlace& place, const SchemaMember& owner) {
+    void check_quantity(const value::Node& node, const SchemaPlace& place, const schema::Member& owner) {
         if (whole_number(node) || (node.is_string() && is_quantity(node.text()))) { return; }
         wrong_type(node, place, "quantity", owner,
                    node.kind() == value::Kind::floating
@@ -365,7 +369,7 @@ private:
 
     /// A mapping, and what it is.
     struct Around {
-        const SchemaType* type;
+        const schema::Type* type;
         const SchemaPlace* place;
     };
 
@@ -387,14 +391,14 @@ std::optional<std::int64_t> whole_number(const value::Node& node) {
 }
 
 void check_object(Scope& scope, const value::Node& root) {
-    if (scope.schema != nullptr && root.is_mapping()) { SchemaCheck(scope).check_root(root, *scope.schema); }
+    if (scope.kind != nullptr && root.is_mapping()) { SchemaCheck(scope).check_root(root, *scope.kind); }
     scope.checked = true;
 }
 
 void check_part(Scope& scope, const value::Node& node, std::string_view type) {
-    const SchemaType* found = kmm_schema().find_type(type);
+    const schema::Type* found = schema::of_kmm().find_type(type);
     if (found == nullptr) { throw bug(fmt::format("kmm.schema has no type {}", type)); }
-    const SchemaMember owner{std::string(type), found, {}};
+    const schema::Member owner{std::string(type), found, {}};
     SchemaCheck(scope).check(node, *found, SchemaPlace{}, owner);
     scope.checked = true;
 }

@@ -4,11 +4,11 @@
 #pragma once
 
 #include "api/fields.hpp"
-#include "api/schema.hpp"
+#include "schema/schema.hpp"
 
 namespace kmm::api {
 
-/// Checks an object of `scope.schema` but for its metadata, and records places and misread values if the scope asks for
+/// Checks an object of `scope.kind` but for its metadata, and records places and misread values if the scope asks for
 /// them. What some releases only have or require goes to `scope.release_marks`. From here on the readers of `scope`
 /// report nothing again. Codes: wrong-type, missing-field, unknown-field, bad-value and those of kmm.schema; warning
 /// null-dropped. Of a status that nothing here reads only unknown fields are faults: an API server leaves the rest of

@@ -11,7 +11,7 @@
 #include "base/text.hpp"
 #include "image/mirror_sets.hpp"
 #include "value/reader.hpp"
-#include "value/toml_reader.hpp"
+#include "toml/reader.hpp"
 
 namespace kmm::image {
 
@@ -408,7 +408,7 @@ std::vector<MirrorRule> read_mirrors(std::string_view text, std::string_view fil
     value::ReadLimits limits;
     limits.bytes_max = k_config_bytes;
     if (is_toml(text)) {
-        if (const auto document = value::read_toml(text, file, faults, limits);
+        if (const auto document = toml::read(text, file, faults, limits);
             document && !is_foreign(*document, faults)) {
             read_toml_rules(*document, rules, faults);
         }

@@ -19,7 +19,7 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
-#include "value/edit_scan.hpp"
+#include "value/text_scan.hpp"
 #include "value/reader.hpp"
 #include "value/scalar.hpp"
 #include "value/text_index.hpp"
@@ -359,7 +359,7 @@ private:
 
     std::string_view text_;
     std::string_view file_;
-    EditScan scan_;
+    TextScan scan_;
     Diagnostics& diagnostics_;
     const ReadLimits& limits_;
     std::vector<Document> documents_;

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A real API server judges the objects of tests/support/schema_cases.json as tests/unit/api/schema_test.cpp says. Its
-definitions are made from lib/api/kmm.schema, in groups of their own: those of manifests/crd stay as they are."""
+definitions are made from lib/schema/kmm.schema, in groups of their own: those of manifests/crd stay as they are."""
 import json
 import sys
 
@@ -19,7 +19,7 @@ class Schema(ClusterCase):
     def install(self):
         """A definition of each kind, served when this returns: {kind: apiVersion}."""
         versions = {}
-        for definition in kmm_schema.definitions((ROOT / "lib/api/kmm.schema").read_text()):
+        for definition in kmm_schema.definitions((ROOT / "lib/schema/kmm.schema").read_text()):
             spec = definition["spec"]
             group = spec["group"].replace("kmm.sigs.x-k8s.io", GROUP)
             spec["group"], definition["metadata"]["name"] = group, f"{spec['names']['plural']}.{group}"

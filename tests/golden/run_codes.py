@@ -91,7 +91,7 @@ def main():
         text = path.read_text()
         used.update(LITERAL.findall(text))
         used.update(re.findall(r'"([a-z]+)"', text))
-    used.update(re.findall(r"^  (?:one-of |code \w+: )([a-z-]+)", (source / "lib/api/kmm.schema").read_text(), re.M))
+    used.update(re.findall(r"^  (?:one-of |code \w+: )([a-z-]+)", (source / "lib/schema/kmm.schema").read_text(), re.M))
     faults += [f"lib/plan: code \"{code}\" is explained but nothing says it" for code in sorted(known - used)]
     faults += [
         f"tools/kmm-upgrade: code \"{code}\" is explained but nothing says it" for code in sorted(of_upgrade - used)

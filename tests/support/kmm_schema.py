@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads lib/api/kmm.schema and makes CustomResourceDefinitions of a release out of it, for an API server to judge
+"""Reads lib/schema/kmm.schema and makes CustomResourceDefinitions of a release out of it, for an API server to judge
 objects by."""
 import re
 

@@ -323,7 +323,7 @@ bool DirectoryStore::change(const std::string& kind, const std::string& name, co
                 document->root.get_string({"metadata", "name"}) == name) {
                 const auto edits = make_edits(document->root);
                 if (edits.empty()) return true;
-                auto edited = value::edit_text(image.bytes, *file, edits, document->root);
+                auto edited = edit::edit_text(image.bytes, *file, edits, document->root);
                 if (edited.text == image.bytes) return true;
                 replace_file(ops_, image, edited.text);
                 if (edited.document) cache_.note(*file, std::move(edited.text), std::move(*edited.document));
@@ -356,10 +356,10 @@ void DirectoryStore::patch_node_labels(const std::string& node, const LabelChang
                 .hint("nothing was written; run the command again")
                 .retryable();
         }
-        std::vector<value::Edit> edits;
+        std::vector<edit::Edit> edits;
         for (const auto& [key, value] : change_set) {
             if (label_of(root, key) == value) continue;
-            value::Edit edit{{"metadata", "labels", key}, std::nullopt};
+            edit::Edit edit{{"metadata", "labels", key}, std::nullopt};
             if (value) edit.value = value::Node(*value);
             edits.push_back(std::move(edit));
         }
@@ -379,10 +379,10 @@ void DirectoryStore::put_node_info(const std::string& node, const std::string& k
     const bool found = change("Node", node, [&](const value::Node& root) {
         const std::array<std::pair<std::string_view, const std::string*>, 3> wanted = {
             {{"architecture", &architecture}, {"bootID", &boot_id}, {"kernelVersion", &kernel}}};
-        std::vector<value::Edit> edits;
+        std::vector<edit::Edit> edits;
         for (const auto& [key, value] : wanted) {
             if (value->empty() || root.get_string({"status", "nodeInfo", key}) == *value) continue;
-            edits.push_back(value::Edit{{"status", "nodeInfo", std::string(key)}, value::Node(*value)});
+            edits.push_back(edit::Edit{{"status", "nodeInfo", std::string(key)}, value::Node(*value)});
         }
         return edits;
     });
@@ -394,17 +394,17 @@ void DirectoryStore::put_node_module(const std::string& node, const std::string&
                                      const std::optional<std::optional<api::NodeModule>>& status) {
     const std::lock_guard lock(mutex_);
     const bool found = change("NodeModulesConfig", node, [&](const value::Node& root) {
-        std::vector<value::Edit> edits;
+        std::vector<edit::Edit> edits;
         for (const auto& [part, wanted] : {std::pair("spec", &spec), std::pair("status", &status)}) {
             if (!*wanted) continue;
             if (auto list = changed_list(root, part, ns, name, **wanted); list) {
-                edits.push_back(value::Edit{{part, "modules"}, std::move(*list)});
+                edits.push_back(edit::Edit{{part, "modules"}, std::move(*list)});
             }
         }
         const bool in_spec = spec ? spec->has_value() : has_entry(root, "spec", ns, name);
         const bool in_status = status ? status->has_value() : has_entry(root, "status", ns, name);
         for (auto& [key, value] : config_label_changes(root, ns, name, in_spec, in_status)) {
-            value::Edit edit{{"metadata", "labels", key}, std::nullopt};
+            edit::Edit edit{{"metadata", "labels", key}, std::nullopt};
             if (value) edit.value = value::Node(*value);
             edits.push_back(std::move(edit));
         }
@@ -482,11 +482,11 @@ void DirectoryStore::check_writable() {
 
 void DirectoryStore::check_editable(const std::vector<std::string>& nodes, const std::string& label) {
     const std::lock_guard lock(mutex_);
-    const auto attempt = [&](const char* kind, const std::string& name, const std::vector<value::Edit>& edits) {
+    const auto attempt = [&](const char* kind, const std::string& name, const std::vector<edit::Edit>& edits) {
         const auto file = locate(kind, name);
         if (!file) return;
         const auto image = read_image(*file);
-        if (image.exists) static_cast<void>(value::edit_text(image.bytes, *file, edits));
+        if (image.exists) static_cast<void>(edit::edit_text(image.bytes, *file, edits));
     };
     const value::Node text("v1");
     const auto list = value::Node::sequence({value::Node::mapping({{"name", text}})});

@@ -15,7 +15,7 @@
 #include "cluster/folder/file_cache.hpp"
 #include "cluster/seam/store.hpp"
 #include "sys/file_ops.hpp"
-#include "value/edit.hpp"
+#include "edit/edit.hpp"
 
 namespace kmm::cluster {
 
@@ -63,7 +63,7 @@ public:
     /// Changes one Node by the edits that `make_edits` finds for its tree; none is nothing to do. Errors: as
     /// patch_node_labels.
     void change_node(const std::string& node,
-                     const std::function<std::vector<value::Edit>(const value::Node& root)>& make_edits);
+                     const std::function<std::vector<edit::Edit>(const value::Node& root)>& make_edits);
 
     /// Fails now rather than in the middle of a run: every directory that holds a Node or a NodeModulesConfig, and the
     /// top, must accept new files. Removes temporary files of killed writers. Errors: from_errno (77 or 74) with a
@@ -76,7 +76,7 @@ public:
 private:
     using Key = std::pair<std::string, std::string>;  ///< kind and name, NAMESPACE/NAME where it has one
     /// Edits for the tree of an object; empty for "nothing to do".
-    using MakeEdits = std::function<std::vector<value::Edit>(const value::Node& root)>;
+    using MakeEdits = std::function<std::vector<edit::Edit>(const value::Node& root)>;
 
     [[nodiscard]] Snapshot read_locked();
     /// Appends what a file holds; it is decoded only if its bytes are others than last time.

@@ -177,7 +177,7 @@ private:
 
 /// Takes members of `parent` away, and the parent with them if nothing else is in it.
 void remove_members(const Node& root, const std::vector<std::string>& parent, const std::vector<std::string>& names,
-                    std::vector<value::Edit>& edits) {
+                    std::vector<edit::Edit>& edits) {
     const Node* there = &root;
     for (const auto& name : parent) there = there == nullptr ? nullptr : there->find(name);
     if (there == nullptr) return;
@@ -229,7 +229,7 @@ private:
     Cordon change(const std::string& node, const Decide& decide) {
         Cordon now;
         store_.change_node(node, [&](const Node& current) {
-            std::vector<value::Edit> edits;
+            std::vector<edit::Edit> edits;
             now = cordon_of(current);
             const auto wanted = decide(now);
             if (!wanted) return edits;

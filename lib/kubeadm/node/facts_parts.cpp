@@ -13,7 +13,7 @@
 #include "kubeadm/node/processes.hpp"
 #include "kubernetes/inventory/kubelet_config.hpp"
 #include "value/reader.hpp"
-#include "value/toml_reader.hpp"
+#include "toml/reader.hpp"
 
 namespace kmm::kubeadm {
 namespace {
@@ -73,7 +73,7 @@ std::string endpoint_in_flags(const Place& place) {
 std::string toml_text(const Place& place, const std::string& path, std::initializer_list<std::string_view> keys) {
     const auto text = place.read_if_there(path);
     Diagnostics faults;
-    const auto document = text ? value::read_toml(*text, path, faults) : std::nullopt;
+    const auto document = text ? toml::read(*text, path, faults) : std::nullopt;
     return document ? document->root.get_string(keys) : std::string();
 }
 

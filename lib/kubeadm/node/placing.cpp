@@ -17,7 +17,7 @@
 #include "digest/digest.hpp"
 #include "kubeadm/node/facts.hpp"
 #include "sys/trust.hpp"
-#include "value/toml_reader.hpp"
+#include "toml/reader.hpp"
 
 namespace kmm::kubeadm {
 namespace {
@@ -179,7 +179,7 @@ Words dnf_words(const Place& place, Words words) {
 void require_let(const Place& place, const kubernetes::Version& target, const std::string& program) {
     constexpr const char* k_file = "/etc/dnf/versionlock.toml";
     Diagnostics faults;
-    const auto document = value::read_toml(place.read_if_there(k_file).value_or(""), k_file, faults);
+    const auto document = toml::read(place.read_if_there(k_file).value_or(""), k_file, faults);
     const value::Node* entries = document ? document->root.find("packages") : nullptr;
     if (entries == nullptr || !entries->is_sequence()) return;
     const auto is_kept_out = [&](const value::Node& condition) {

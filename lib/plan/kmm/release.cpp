@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "api/schema.hpp"
+#include "schema/schema.hpp"
 #include "base/number.hpp"
 #include "base/text.hpp"
 
@@ -45,7 +45,7 @@ void check_releases(const std::vector<api::ReleaseMark>& marks, const std::optio
     for (const auto& mark : marks) {
         // Without a release the fields of main hold, and what the operator writes shows which release wrote it.
         const Release first{2, mark.since, 0};
-        const bool has_end = mark.until != api::ReleaseSpan::k_open;
+        const bool has_end = mark.until != schema::ReleaseSpan::k_open;
         const Release end = has_end ? Release{2, mark.until, 0} : k_main;
         const bool is_within = mark.since == 0 || first <= release.value_or(k_last_known);
         const bool is_before_end = !has_end || release.value_or(k_last_known) < end;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Releases of KMM: names of them, and what of the objects that were read each one has. Source: the CRDs of KMM's tags
-// v2.0.0 to v2.6.0 and of its branch main, see lib/api/kmm.schema.
+// v2.0.0 to v2.6.0 and of its branch main, see lib/schema/kmm.schema.
 #pragma once
 
 #include <compare>

@@ -16,7 +16,7 @@
 #include "sys/file_ops.hpp"
 #include "upgrade/drive_cluster/directory_reader.hpp"
 #include "upgrade/drive_cluster/rights.hpp"
-#include "value/edit.hpp"
+#include "edit/edit.hpp"
 
 namespace kmm::drive {
 namespace {
@@ -315,7 +315,7 @@ public:
             throw Error(Exit::not_found, "object-not-found", "there is no ConfigMap kube-system/kubeadm-config");
         const auto& file = map->meta.position.file;
         const auto image = cluster::read_image(file);
-        const auto edited = value::edit_text(image.bytes, file, {{{"data", k_configuration_key}, value::Node(text)}});
+        const auto edited = edit::edit_text(image.bytes, file, {{{"data", k_configuration_key}, value::Node(text)}});
         sys::LinuxFileOps ops;
         if (edited != image.bytes) cluster::replace_file(ops, image, edited);
     }

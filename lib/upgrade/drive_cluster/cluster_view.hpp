@@ -44,7 +44,7 @@ public:
     /// When the kubelet of that node has renewed its Lease, as it says itself; nullopt if that is not known.
     [[nodiscard]] virtual std::optional<std::string> renewal(const std::string& node) = 0;
     /// Writes `text` as the ClusterConfiguration of ConfigMap kubeadm-config; nothing if it is that already. Errors
-    /// also: not_found if there is no such ConfigMap; "conflict"; of documents those of value::edit_text and
+    /// also: not_found if there is no such ConfigMap; "conflict"; of documents those of edit::edit_text and
     /// cluster::replace_file.
     virtual void put_cluster_configuration(const std::string& text) = 0;
     /// What keeps the API server from being ready, "" if nothing does or there is none.

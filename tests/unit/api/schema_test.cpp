@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The schema check on the table that a real API server judges as well (tests/apiserver, Schema).
-#include "api/schema.hpp"
+#include "schema/schema.hpp"
 
 #include <doctest/doctest.h>
 
@@ -163,11 +163,11 @@ TEST_SUITE("api::unit") {
     }
 
     TEST_CASE("a text that is no schema is a bug") {
-        CHECK_NOTHROW(api::Schema("kind K g/v1 Cluster\n  S: spec\nS\n  string: a b!>=2.1\n  [string]1+: c<2.4\n"));
+        CHECK_NOTHROW(schema::Schema("kind K g/v1 Cluster\n  S: spec\nS\n  string: a b!>=2.1\n  [string]1+: c<2.4\n"));
         for (const char* text : {"  string: a\n", "kind K\n", "T\n  Unknown: a\n", "T\n  string: a>=2.x\n",
                                  "T\n  one-of c: a b\n", "T\n  [string]x: a\n"}) {
             CAPTURE(text);
-            CHECK_THROWS(api::Schema(text));
+            CHECK_THROWS(schema::Schema(text));
         }
     }
 }

@@ -4,7 +4,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include "api/schema.hpp"
+#include "schema/schema.hpp"
 #include "plan/codes/codes.hpp"
 #include "plan/kmm/regexp.hpp"
 #include "plan/kmm/release.hpp"
@@ -26,7 +26,7 @@ TEST_SUITE("plan::release") {
     }
 
     TEST_CASE("fields of a release, in both directions") {
-        const unsigned open = api::ReleaseSpan::k_open;
+        const unsigned open = schema::ReleaseSpan::k_open;
         using What = api::ReleaseMark::What;
         const std::vector<api::ReleaseMark> marks{
             {"Module a/b", "spec.dra", {"m.yaml", 4, 8}, 7, open, What::field},

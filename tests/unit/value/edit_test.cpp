@@ -5,11 +5,12 @@
 #include <string>
 #include <vector>
 
-#include "value/edit.hpp"
+#include "edit/edit.hpp"
 #include "value/reader.hpp"
 #include "value/writer.hpp"
 
 using namespace kmm;
+using namespace kmm::edit;
 using namespace kmm::value;
 
 namespace {

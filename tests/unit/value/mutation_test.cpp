@@ -8,11 +8,12 @@
 #include <vector>
 
 #include "mutate.hpp"
-#include "value/edit.hpp"
+#include "edit/edit.hpp"
 #include "value/reader.hpp"
 #include "value/writer.hpp"
 
 using namespace kmm;
+using namespace kmm::edit;
 using namespace kmm::value;
 
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
-#include "value/toml_reader.hpp"
+#include "toml/reader.hpp"
 #include "value/writer.hpp"
 
 using namespace kmm;
@@ -10,7 +10,7 @@ namespace {
 
 std::string toml_as_json(const std::string& text) {
     Diagnostics faults;
-    const auto document = value::read_toml(text, "r.conf", faults);
+    const auto document = toml::read(text, "r.conf", faults);
     if (!document) {
         REQUIRE(faults.size() == 1);
         return faults[0].position->to_string() + " " + faults[0].code + ": " + faults[0].message;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "value/toml_reader.hpp"
+#include "toml/reader.hpp"
 
 #include <fmt/format.h>
 
@@ -11,9 +11,9 @@
 #include "base/number.hpp"
 #include "base/text.hpp"
 #include "value/text_index.hpp"
-#include "value/toml_scalar.hpp"
+#include "toml/scalar.hpp"
 
-namespace kmm::value {
+namespace kmm::toml {
 
 namespace {
 
@@ -30,13 +30,13 @@ struct TomlFault {
 
 class TomlParser {
 public:
-    TomlParser(std::string_view text, std::string_view file, const ReadLimits& limits)
+    TomlParser(std::string_view text, std::string_view file, const value::ReadLimits& limits)
         : text_(text), file_(file), limits_(limits), index_(text) {
-        root_ = Node::mapping();
-        root_.set_mark(Mark{1, 1});
+        root_ = value::Node::mapping();
+        root_.set_mark(value::Mark{1, 1});
     }
 
-    Node run() {
+    value::Node run() {
         while (next_statement()) {
             if (text_[at_] == '[') {
                 header();
@@ -178,19 +178,19 @@ private:
 
     /// A table, and how its place is written in the sets below.
     struct Place {
-        Node* table;
+        value::Node* table;
         std::string text;
     };
 
     /// The mapping `name` of a table, or the last of a list of tables of that name; made if it is not there.
-    Place descend(const Place& from, const std::string& name, std::size_t offset, Mark mark) {
+    Place descend(const Place& from, const std::string& name, std::size_t offset, value::Mark mark) {
         std::string text = from.text + '\0' + name;
-        Node* found = from.table->find(name);
+        value::Node* found = from.table->find(name);
         if (found == nullptr) {
             count_node(offset);
-            Node made = Node::mapping();
+            value::Node made = value::Node::mapping();
             made.set_mark(mark);
-            Node& placed = from.table->set(name, std::move(made));
+            value::Node& placed = from.table->set(name, std::move(made));
             from.table->members().back().key_mark = mark;
             return {&placed, std::move(text)};
         }
@@ -213,9 +213,9 @@ private:
             place = descend(place, path[i].first, path[i].second, index_.mark(path[i].second));
         }
         const auto& [name, offset] = path.back();
-        const Mark mark = index_.mark(start);
+        const value::Mark mark = index_.mark(start);
         std::string text = place.text + '\0' + name;
-        Node* found = place.table->find(name);
+        value::Node* found = place.table->find(name);
         if (!list) {
             // A table that only the names of others have made so far may follow them.
             if (found != nullptr && (!found->is_mapping() || whole_.contains(text) || headed_.contains(text) ||
@@ -227,7 +227,7 @@ private:
             return;
         }
         if (found == nullptr) {
-            found = &place.table->set(name, Node::sequence());
+            found = &place.table->set(name, value::Node::sequence());
             found->set_mark(mark);
             place.table->members().back().key_mark = mark;
         } else if (!found->is_sequence() || whole_.contains(text)) {
@@ -237,7 +237,7 @@ private:
                 {}};
         }
         count_node(start);
-        found->push_back(Node::mapping());
+        found->push_back(value::Node::mapping());
         text += '\0' + std::to_string(found->items().size());
         current_ = {&found->items().back(), std::move(text)};
         current_.table->set_mark(mark);
@@ -253,7 +253,7 @@ private:
         Place place = to;
         for (std::size_t i = 0; i + 1 < names.size(); ++i) {
             const auto& [name, offset] = names[i];
-            const Node* found = place.table->find(name);
+            const value::Node* found = place.table->find(name);
             if (found != nullptr && !found->is_mapping()) {
                 cannot_be_table(name, offset);
             }
@@ -264,10 +264,10 @@ private:
             dotted_.insert(place.text);
         }
         const auto& [name, start] = names.back();
-        if (const Node* found = place.table->find(name); found != nullptr) {
+        if (const value::Node* found = place.table->find(name); found != nullptr) {
             repeated(name, start, *found);
         }
-        Node made = any_value(depth);
+        value::Node made = any_value(depth);
         if (made.is_mapping() || made.is_sequence()) {
             whole_.insert(place.text + '\0' + name);
         }
@@ -275,7 +275,7 @@ private:
         place.table->members().back().key_mark = index_.mark(start);
     }
 
-    [[noreturn]] void repeated(const std::string& name, std::size_t offset, const Node& first) {
+    [[noreturn]] void repeated(const std::string& name, std::size_t offset, const value::Node& first) {
         duplicate_ = duplicate_key(name, file_, index_.mark(offset), first.mark());
         throw TomlFault{offset, {}, {}};
     }
@@ -286,21 +286,21 @@ private:
         }
     }
 
-    Node any_value(std::size_t depth) {
+    value::Node any_value(std::size_t depth) {
         const std::size_t start = at_;
         count_node(start);
-        Node made = scalar_or_list(depth);
+        value::Node made = scalar_or_list(depth);
         made.set_mark(index_.mark(start));
         return made;
     }
 
-    Node scalar_or_list(std::size_t depth) {
+    value::Node scalar_or_list(std::size_t depth) {
         const std::string_view rest = text_.substr(at_);
         if (rest.starts_with("\"\"\"") || rest.starts_with("'''")) {
-            return Node(long_string());
+            return value::Node(long_string());
         }
         if (peek() == '"' || peek() == '\'') {
-            return Node(string());
+            return value::Node(string());
         }
         if (peek() == '[') {
             return list(depth);
@@ -311,12 +311,12 @@ private:
         const std::size_t start = at_;
         skip_word();
         // A blank may stand between a date and a time.
-        if (is_toml_date(text_.substr(start, at_ - start)) && peek() == ' ' && at_ + 1 < text_.size() &&
+        if (is_date(text_.substr(start, at_ - start)) && peek() == ' ' && at_ + 1 < text_.size() &&
             text_[at_ + 1] >= '0' && text_[at_ + 1] <= '9') {
             ++at_;
             skip_word();
         }
-        if (auto made = toml_word(text_.substr(start, at_ - start))) {
+        if (auto made = read_word(text_.substr(start, at_ - start))) {
             return std::move(*made);
         }
         at_ = start;
@@ -329,12 +329,12 @@ private:
         }
     }
 
-    Node inline_table(std::size_t depth) {
+    value::Node inline_table(std::size_t depth) {
         if (depth >= limits_.depth_max) {
             throw TomlFault{at_, "expected fewer levels of tables", {}};
         }
         ++at_;
-        Node made = Node::mapping();
+        value::Node made = value::Node::mapping();
         const Place place{&made, fmt::format("{}{{", nodes_)};
         skip_blanks();
         if (peek() == '}') {
@@ -356,12 +356,12 @@ private:
         }
     }
 
-    Node list(std::size_t depth) {
+    value::Node list(std::size_t depth) {
         if (depth >= limits_.depth_max) {
             throw TomlFault{at_, "expected fewer levels of lists", {}};
         }
         ++at_;
-        Node made = Node::sequence();
+        value::Node made = value::Node::sequence();
         while (next_statement()) {
             if (peek() == ']') {
                 ++at_;
@@ -462,9 +462,9 @@ private:
 
     std::string_view text_;
     std::string_view file_;
-    const ReadLimits& limits_;
-    TextIndex index_;
-    Node root_;
+    const value::ReadLimits& limits_;
+    value::TextIndex index_;
+    value::Node root_;
     Place current_{&root_, {}};  ///< the open table. Only the last element of any list ever grows.
     std::set<std::string> headed_;  ///< places of tables that have a header
     std::set<std::string> dotted_;  ///< places of tables that keys with '.' have made
@@ -476,24 +476,24 @@ private:
 
 }  // namespace
 
-std::optional<Document> read_toml(std::string_view text, std::string_view file, Diagnostics& diagnostics,
-                                  const ReadLimits& limits) {
-    text = without_bom(text);
+std::optional<value::Document> read(std::string_view text, std::string_view file, Diagnostics& diagnostics,
+                                  const value::ReadLimits& limits) {
+    text = value::without_bom(text);
     if (!check_text(text, file, limits, diagnostics)) {
         return std::nullopt;
     }
     TomlParser parser(text, file, limits);
     try {
-        Document document;
+        value::Document document;
         document.file = std::string(file);
         document.root = parser.run();
         return document;
     } catch (const TomlFault& found) {
         const auto before = diagnostics.size();
         diagnostics.push_back(parser.duplicate() ? *parser.duplicate() : parser.diagnostic(found));
-        explain_conflict(text, file, "toml-syntax", before, diagnostics);
+        value::explain_conflict(text, file, "toml-syntax", before, diagnostics);
         return std::nullopt;
     }
 }
 
-}  // namespace kmm::value
+}  // namespace kmm::toml

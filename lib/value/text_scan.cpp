@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "value/edit_scan.hpp"
+#include "value/text_scan.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -19,36 +19,36 @@ bool is_flow_mark(char c) noexcept { return c == ',' || c == '[' || c == ']' || 
 
 }  // namespace
 
-std::size_t EditScan::skip_blanks(std::size_t offset) const noexcept {
+std::size_t TextScan::skip_blanks(std::size_t offset) const noexcept {
     while (offset < text_.size() && is_blank(text_[offset])) ++offset;
     return offset;
 }
 
-std::size_t EditScan::skip_properties(std::size_t offset) const noexcept {
+std::size_t TextScan::skip_properties(std::size_t offset) const noexcept {
     return skip_yaml_properties(text_, offset);
 }
 
-std::size_t EditScan::line_end(std::size_t offset) const noexcept {
+std::size_t TextScan::line_end(std::size_t offset) const noexcept {
     auto end = std::min(text_.find('\n', offset), text_.size());
     if (end > offset && text_[end - 1] == '\r' && end < text_.size()) --end;
     return end;
 }
 
-bool EditScan::is_first_in_line(std::size_t offset) const noexcept {
+bool TextScan::is_first_in_line(std::size_t offset) const noexcept {
     return skip_blanks(index_.line_start(offset)) >= offset;
 }
 
-bool EditScan::is_rest_empty(std::size_t offset) const noexcept {
+bool TextScan::is_rest_empty(std::size_t offset) const noexcept {
     const auto end = line_end(offset);
     const auto rest = skip_blanks(offset);
     return rest >= end || (text_[rest] == '#' && (rest > offset || rest == index_.line_start(rest)));
 }
 
-std::size_t EditScan::quoted_end(std::size_t offset) const noexcept {
+std::size_t TextScan::quoted_end(std::size_t offset) const noexcept {
     return find_quoted_end(text_, offset).value_or(text_.size());
 }
 
-std::size_t EditScan::key_end(std::size_t key, Within within) const noexcept {
+std::size_t TextScan::key_end(std::size_t key, Within within) const noexcept {
     auto at = skip_properties(key);
     if (at >= text_.size()) return at;
     if (text_[at] == '"' || text_[at] == '\'') return quoted_end(at);
@@ -62,14 +62,14 @@ std::size_t EditScan::key_end(std::size_t key, Within within) const noexcept {
     return at;
 }
 
-std::optional<std::size_t> EditScan::colon_end(std::size_t key, Within within) const noexcept {
+std::optional<std::size_t> TextScan::colon_end(std::size_t key, Within within) const noexcept {
     auto at = key_end(key, within);
     while (at < text_.size() && is_space(text_[at])) ++at;
     if (at >= text_.size() || text_[at] != ':') return std::nullopt;
     return at + 1;
 }
 
-Style EditScan::style(const Node& node, std::size_t colon) const noexcept {
+Style TextScan::style(const Node& node, std::size_t colon) const noexcept {
     const auto mark = start(node);
     if (mark < colon) return Style::alias;  // an expanded part of an anchor that stands elsewhere
     const auto at = skip_properties(mark);
@@ -88,7 +88,7 @@ Style EditScan::style(const Node& node, std::size_t colon) const noexcept {
     return Style::plain;
 }
 
-std::size_t EditScan::plain_flow_end(std::size_t offset) const noexcept {
+std::size_t TextScan::plain_flow_end(std::size_t offset) const noexcept {
     auto at = offset;
     for (; at < text_.size(); ++at) {
         const char c = text_[at];
@@ -100,7 +100,7 @@ std::size_t EditScan::plain_flow_end(std::size_t offset) const noexcept {
     return at;
 }
 
-std::size_t EditScan::flow_end(std::size_t offset) const noexcept {
+std::size_t TextScan::flow_end(std::size_t offset) const noexcept {
     offset = skip_properties(offset);
     if (offset >= text_.size()) return offset;
     if (text_[offset] == '"' || text_[offset] == '\'') return quoted_end(offset);
@@ -130,7 +130,7 @@ std::size_t EditScan::flow_end(std::size_t offset) const noexcept {
 }
 
 std::size_t
-EditScan::block_text_end(std::size_t offset, std::size_t key_column, std::size_t bound) const noexcept {
+TextScan::block_text_end(std::size_t offset, std::size_t key_column, std::size_t bound) const noexcept {
     auto end = line_end(offset);
     bool keep = false;
     bool has_width = false;
@@ -156,7 +156,7 @@ EditScan::block_text_end(std::size_t offset, std::size_t key_column, std::size_t
     return end;
 }
 
-std::size_t EditScan::trim_back(std::size_t low, std::size_t bound) const noexcept {
+std::size_t TextScan::trim_back(std::size_t low, std::size_t bound) const noexcept {
     while (bound > low) {
         const auto line = std::max(index_.line_start(bound - 1), low);
         const auto stop = std::min(bound, line_end(line));
@@ -179,7 +179,7 @@ std::size_t EditScan::trim_back(std::size_t low, std::size_t bound) const noexce
     return low;
 }
 
-std::size_t EditScan::block_end(const Node& node, std::size_t colon, std::size_t key_column,
+std::size_t TextScan::block_end(const Node& node, std::size_t colon, std::size_t key_column,
                                 std::size_t bound) const noexcept {
     const auto at = skip_properties(start(node));
     switch (style(node, colon)) {
@@ -205,19 +205,6 @@ std::size_t EditScan::block_end(const Node& node, std::size_t colon, std::size_t
     const auto inner = std::max(colon, start(last));
     if (start(last) >= bound) return trim_back(colon, bound);
     return block_end(last, std::min(inner, start(last)), key_column, bound);
-}
-
-std::optional<Document> read_one(std::string_view text, std::string_view file) {
-    Diagnostics diagnostics;
-    auto documents = read_any(text, file, diagnostics);
-    if (has_errors(diagnostics)) throw Error::from_diagnostics(std::move(diagnostics));
-    if (documents.size() > 1) {
-        throw Error(Exit::data, "cannot-edit", fmt::format("expected one document, found {}", documents.size()))
-            .at(documents[1].position(documents[1].root.mark()))
-            .hint("put each object into a file of its own");
-    }
-    if (documents.empty()) return std::nullopt;
-    return std::move(documents[0]);
 }
 
 }  // namespace kmm::value

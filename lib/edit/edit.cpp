@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "value/edit.hpp"
+#include "edit/edit.hpp"
 
 #include <algorithm>
 #include <utility>
-
 #include <fmt/format.h>
 
 #include "base/text.hpp"
-#include "value/edit_scan.hpp"
-#include "value/reader.hpp"
+#include "edit/tree.hpp"
+#include "value/text_scan.hpp"
 #include "value/writer.hpp"
 
-namespace kmm::value {
+namespace kmm::edit {
 namespace {
 
 std::string path_text(const std::vector<std::string>& path) {
@@ -37,34 +36,16 @@ std::string indent_lines(std::string_view text, std::size_t width) {
 }
 
 /// True if the block form of `node` ends with a text that needs its line break.
-bool ends_in_literal(const Node& node) {
+bool ends_in_literal(const value::Node& node) {
     if (!node.members().empty()) return ends_in_literal(node.members().back().value);
     if (!node.items().empty()) return ends_in_literal(node.items().back());
     return node.is_string() && to_yaml(node).substr(0, 2) == "|\n";
 }
 
-/// The tree form of an edit: what the edited text must mean.
-void edit_tree(Node& root, const Edit& edit) {
-    Node* node = &root;
-    for (std::size_t i = 0; i + 1 < edit.path.size(); ++i) {
-        Node* next = node->find(edit.path[i]);
-        if (next == nullptr || next->is_null()) {
-            if (!edit.value) return;
-            next = &node->set(edit.path[i], Node::mapping());
-        }
-        node = next;
-    }
-    if (edit.value) {
-        node->set(edit.path.back(), *edit.value);
-    } else {
-        node->erase(edit.path.back());
-    }
-}
-
 /// One edit of one text: reads it, finds the place, changes as little as possible.
 class Editor {
 public:
-    Editor(std::string& text, std::string_view file, const Edit& edit, const Node& root)
+    Editor(std::string& text, std::string_view file, const Edit& edit, const value::Node& root)
         : text_(text), file_(file), edit_(edit), root_(root), scan_(text) {
         const auto line = text_.find('\n');
         newline_ = line != std::string::npos && line > 0 && text_[line - 1] == '\r' ? "\r\n" : "\n";
@@ -77,14 +58,14 @@ public:
         place.mapping = &root_;
         place.bound = document_end();
         std::size_t depth = 0;
-        const Member* owner = nullptr;
+        const value::Member* owner = nullptr;
         while (true) {
             place.flow = place.flow || is_flow(*place.mapping);
             const auto index = index_of(*place.mapping, edit_.path[depth]);
             if (!index) break;
             place.member = *index;
             if (++depth == edit_.path.size()) return change_member(place, owner);
-            const Member& member = place.mapping->members()[*index];
+            const value::Member& member = place.mapping->members()[*index];
             if (!member.value.is_mapping() && !member.value.is_null()) {
                 if (!edit_.value) return {};
                 refuse(fmt::format("expected a mapping as value of '{}', found a {}", base::escape(member.key),
@@ -95,7 +76,7 @@ public:
                 if (edit_.value) replace(place, nested(depth));
                 return {};
             }
-            check_no_alias(member, place.flow ? Within::flow : Within::block);
+            check_no_alias(member, place.flow ? value::Within::flow : value::Within::block);
             place.bound = member_bound(place);
             owner = &member;
             place.mapping = &member.value;
@@ -107,30 +88,30 @@ public:
 private:
     /// A mapping in the text, and one of its members.
     struct Place {
-        const Node* mapping = nullptr;
+        const value::Node* mapping = nullptr;
         std::size_t member = 0;
         std::size_t bound = 0;  ///< where the content behind the mapping starts (block style)
         bool flow = false;
     };
 
-    [[noreturn]] void refuse(std::string reason, Mark mark) const {
+    [[noreturn]] void refuse(std::string reason, value::Mark mark) const {
         throw Error(Exit::data, "cannot-edit", fmt::format("cannot change {}: {}", path_text(edit_.path), reason))
             .at(Position{std::string(file_), mark.line, mark.column})
             .hint("write this part of the file in plain block style, or make the change by hand");
     }
 
-    static std::optional<std::size_t> index_of(const Node& mapping, std::string_view key) {
+    static std::optional<std::size_t> index_of(const value::Node& mapping, std::string_view key) {
         const auto& members = mapping.members();
-        const auto at = std::find_if(members.begin(), members.end(), [&](const Member& m) { return m.key == key; });
+        const auto at = std::find_if(members.begin(), members.end(), [&](const auto& m) { return m.key == key; });
         if (at == members.end()) return std::nullopt;
         return static_cast<std::size_t>(at - members.begin());
     }
 
     /// The edit's value wrapped into mappings for the keys from `depth` on.
-    [[nodiscard]] Node nested(std::size_t depth) const {
-        Node node = *edit_.value;
+    [[nodiscard]] value::Node nested(std::size_t depth) const {
+        value::Node node = *edit_.value;
         for (auto i = edit_.path.size(); i > depth; --i) {
-            Node outer = Node::mapping();
+            value::Node outer = value::Node::mapping();
             outer.set(edit_.path[i - 1], std::move(node));
             node = std::move(outer);
         }
@@ -150,7 +131,7 @@ private:
         return text_.size();
     }
 
-    [[nodiscard]] bool is_flow(const Node& mapping) const {
+    [[nodiscard]] bool is_flow(const value::Node& mapping) const {
         const auto at = scan_.skip_properties(scan_.start(mapping));
         return at < text_.size() && text_[at] == '{';
     }
@@ -165,7 +146,7 @@ private:
         return place.mapping->members()[0].key_mark.column - 1;
     }
 
-    [[nodiscard]] std::size_t colon_of(const Member& member, Within within) const {
+    [[nodiscard]] std::size_t colon_of(const value::Member& member, value::Within within) const {
         const auto colon = scan_.colon_end(scan_.index().offset(member.key_mark), within);
         if (!colon)
             refuse(fmt::format("the key '{}' is not written as 'key: value'", base::escape(member.key)),
@@ -173,8 +154,8 @@ private:
         return *colon;
     }
 
-    void check_no_alias(const Member& member, Within within) const {
-        if (scan_.style(member.value, colon_of(member, within)) == Style::alias) {
+    void check_no_alias(const value::Member& member, value::Within within) const {
+        if (scan_.style(member.value, colon_of(member, within)) == value::Style::alias) {
             refuse(fmt::format("the value of '{}' is an alias", base::escape(member.key)), member.key_mark);
         }
     }
@@ -191,14 +172,15 @@ private:
         if (!place.flow) {
             Place one = place;
             one.member = member;
-            return scan_.block_end(entry.value, colon_of(entry, Within::block), column(place), member_bound(one));
+            const auto colon = colon_of(entry, value::Within::block);
+            return scan_.block_end(entry.value, colon, column(place), member_bound(one));
         }
         const auto key = key_at(place, member);
-        const auto colon = scan_.colon_end(key, Within::flow);
-        if (!colon) return scan_.key_end(key, Within::flow);
+        const auto colon = scan_.colon_end(key, value::Within::flow);
+        if (!colon) return scan_.key_end(key, value::Within::flow);
         const auto shape = scan_.style(entry.value, *colon);
-        if (shape == Style::empty) return *colon;
-        if (shape == Style::alias) return scan_.flow_end(first_behind(*colon));
+        if (shape == value::Style::empty) return *colon;
+        if (shape == value::Style::alias) return scan_.flow_end(first_behind(*colon));
         return scan_.flow_end(scan_.start(entry.value));
     }
 
@@ -218,8 +200,8 @@ private:
         text_.replace(from, to - from, piece);
     }
 
-    std::vector<Edit> change_member(const Place& place, const Member* owner) {
-        const Member& member = place.mapping->members()[place.member];
+    std::vector<Edit> change_member(const Place& place, const value::Member* owner) {
+        const value::Member& member = place.mapping->members()[place.member];
         if (!edit_.value) {
             if (place.flow) {
                 remove_flow(place);
@@ -234,9 +216,9 @@ private:
         return {};
     }
 
-    [[nodiscard]] std::vector<Edit> member_edits(const Node& old) const {
+    [[nodiscard]] std::vector<Edit> member_edits(const value::Node& old) const {
         std::vector<Edit> edits;
-        const auto add_edit = [&](const std::string& key, std::optional<Node> value) {
+        const auto add_edit = [&](const std::string& key, std::optional<value::Node> value) {
             Edit edit{edit_.path, std::move(value)};
             edit.path.push_back(key);
             edits.push_back(std::move(edit));
@@ -250,38 +232,39 @@ private:
 
     /// Block text of a member. A literal text at its end would swallow comment lines that follow at `behind`, and needs
     /// a line break: then the value is written as JSON.
-    [[nodiscard]] std::string member_text(const std::string& key, const Node& value, std::size_t behind) const {
+    [[nodiscard]] std::string member_text(const std::string& key, const value::Node& value, std::size_t behind) const {
         if (ends_in_literal(value)) {
             const auto next = first_behind(behind);
             const bool no_break = behind >= text_.size() && (text_.empty() || text_.back() != '\n');
             if (no_break || (next < text_.size() && text_[next] == '#')) {
-                auto yaml = to_yaml(Node::mapping({{key, 1}}));
+                auto yaml = to_yaml(value::Node::mapping({{key, 1}}));
                 return yaml.substr(0, yaml.size() - 2) + to_json(value) + "\n";
             }
         }
-        return to_yaml(Node::mapping({{key, value}}));
+        return to_yaml(value::Node::mapping({{key, value}}));
     }
 
-    void replace(const Place& place, const Node& value) {
-        const Member& member = place.mapping->members()[place.member];
+    void replace(const Place& place, const value::Node& value) {
+        const value::Member& member = place.mapping->members()[place.member];
         if (place.flow) {
             replace_flow(place, value);
             return;
         }
         check_own_line(place, place.member);
-        const auto colon = colon_of(member, Within::block);
+        const auto colon = colon_of(member, value::Within::block);
         const auto shape = scan_.style(member.value, colon);
         const auto end = end_of(place, place.member);
         const auto header_end = scan_.line_end(colon);
         const auto begin =
-            shape == Style::empty || shape == Style::alias ? scan_.skip_blanks(colon) : scan_.start(member.value);
+            shape == value::Style::empty || shape == value::Style::alias ? scan_.skip_blanks(colon)
+                                                                         : scan_.start(member.value);
         std::string gap = begin > colon && begin < header_end ? text_.substr(colon, begin - colon) : " ";
-        if (shape == Style::empty) gap = " ";
+        if (shape == value::Style::empty) gap = " ";
         std::string comment;
         const auto rest = end <= header_end ? end : colon;
         if (end <= header_end) {
             comment = text_.substr(rest, header_end - rest);
-        } else if (shape == Style::block || shape == Style::block_text) {
+        } else if (shape == value::Style::block || shape == value::Style::block_text) {
             const auto header = std::string_view(text_).substr(colon, header_end - colon);
             const auto hash = header.find('#');
             if (hash != std::string_view::npos) comment = fmt::format(" {}", header.substr(hash));
@@ -297,33 +280,34 @@ private:
         splice(colon, to, (head.empty() ? "" : gap + head.substr(1)) + comment + tail);
     }
 
-    void replace_flow(const Place& place, const Node& value) {
-        const Member& member = place.mapping->members()[place.member];
+    void replace_flow(const Place& place, const value::Node& value) {
+        const value::Member& member = place.mapping->members()[place.member];
         const auto key = key_at(place, place.member);
-        const auto colon = scan_.colon_end(key, Within::flow);
+        const auto colon = scan_.colon_end(key, value::Within::flow);
         if (!colon) {
-            splice(scan_.key_end(key, Within::flow), scan_.key_end(key, Within::flow), ": " + to_json(value));
+            const auto end = scan_.key_end(key, value::Within::flow);
+            splice(end, end, ": " + to_json(value));
             return;
         }
         const auto shape = scan_.style(member.value, *colon);
-        if (shape == Style::empty) {
+        if (shape == value::Style::empty) {
             const auto at = *colon < text_.size() && text_[*colon] == ' ' ? *colon + 1 : *colon;
             splice(at, at, (at == *colon ? " " : "") + to_json(value));
             return;
         }
-        const auto begin = shape == Style::alias ? first_behind(*colon) : scan_.start(member.value);
+        const auto begin = shape == value::Style::alias ? first_behind(*colon) : scan_.start(member.value);
         splice(begin, end_of(place, place.member), flow_text(place, value));
     }
 
     /// JSON text in the mapping's own style: many lines if its members stand on lines of their own.
-    [[nodiscard]] std::string flow_text(const Place& place, const Node& value) const {
+    [[nodiscard]] std::string flow_text(const Place& place, const value::Node& value) const {
         if (place.mapping->members().empty() || !scan_.is_first_in_line(key_at(place, 0))) return to_json(value);
         auto text = indent_lines(to_json_pretty(value), column(place));
         text.pop_back();
         return text.substr(std::min(text.find_first_not_of(' '), text.size()));
     }
 
-    void add(const Place& place, const std::string& key, const Node& value) {
+    void add(const Place& place, const std::string& key, const value::Node& value) {
         if (place.flow) {
             add_flow(place, key, value);
             return;
@@ -340,10 +324,10 @@ private:
         splice(at, at, lines);
     }
 
-    void add_flow(const Place& place, const std::string& key, const Node& value) {
+    void add_flow(const Place& place, const std::string& key, const value::Node& value) {
         const auto& members = place.mapping->members();
         const auto open = scan_.skip_properties(scan_.start(*place.mapping));
-        const auto name = to_json(Node(key));
+        const auto name = to_json(value::Node(key));
         if (members.empty()) {
             splice(open + 1, open + 1, fmt::format("{}: {}", name, to_json(value)));
             return;
@@ -353,7 +337,7 @@ private:
         const auto behind = first_behind(end);
         const bool has_comma = behind < close && text_[behind] == ',';
         const auto after = has_comma ? behind + 1 : end;
-        const auto colon = scan_.colon_end(key_at(place, 0), Within::flow);
+        const auto colon = scan_.colon_end(key_at(place, 0), value::Within::flow);
         const bool wide = !colon || (*colon < text_.size() && text_[*colon] == ' ');
         const auto member = fmt::format("{}:{}{}", name, wide ? " " : "", flow_text(place, value));
         if (!scan_.is_first_in_line(key_at(place, 0))) {
@@ -369,7 +353,7 @@ private:
         if (!has_comma) splice(after, after, ",");
     }
 
-    void remove_block(const Place& place, const Member* owner) {
+    void remove_block(const Place& place, const value::Member* owner) {
         check_own_line(place, place.member);
         const auto from = scan_.index().line_start(key_at(place, place.member));
         const auto end = end_of(place, place.member);
@@ -381,7 +365,7 @@ private:
         std::size_t brace = 0;
         const bool emptied = place.mapping->members().size() == 1;
         if (emptied) {
-            brace = colon_of(*owner, Within::block);
+            brace = colon_of(*owner, value::Within::block);
             const auto mark = scan_.start(*place.mapping);
             if (text_[mark] == '&' || text_[mark] == '!') {
                 brace = scan_.skip_properties(mark);
@@ -432,12 +416,12 @@ private:
     std::string& text_;
     std::string_view file_;
     const Edit& edit_;
-    const Node& root_;
-    EditScan scan_;
+    const value::Node& root_;
+    value::TextScan scan_;
     std::string newline_;
 };
 
-void edit_one(std::string& text, std::string_view file, const Edit& edit, const Node* root);
+void edit_one(std::string& text, std::string_view file, const Edit& edit, const value::Node* root);
 
 void edit_afresh(std::string& text, std::string_view file, const Edit& edit) {
     const auto document = read_one(text, file);
@@ -445,10 +429,10 @@ void edit_afresh(std::string& text, std::string_view file, const Edit& edit) {
 }
 
 /// `root`: what `text` reads as, nullptr if there is nothing in it.
-void edit_one(std::string& text, std::string_view file, const Edit& edit, const Node* root) {
+void edit_one(std::string& text, std::string_view file, const Edit& edit, const value::Node* root) {
     if (root == nullptr) {
         if (!edit.value) return;
-        Node wanted;
+        value::Node wanted;
         edit_tree(wanted, edit);
         if (!text.empty() && text.back() != '\n') text += '\n';
         text += to_yaml(wanted);
@@ -460,9 +444,9 @@ void edit_one(std::string& text, std::string_view file, const Edit& edit, const 
     for (const auto& next : follow_up) edit_afresh(text, file, next);
 }
 
-Edited edit(std::string_view text, std::string_view file, const std::vector<Edit>& edits, const Node* root) {
-    const auto body = without_bom(text);
-    auto wanted = root == nullptr ? Node() : *root;
+Edited edit_all(std::string_view text, std::string_view file, const std::vector<Edit>& edits, const value::Node* root) {
+    const auto body = value::without_bom(text);
+    auto wanted = root == nullptr ? value::Node() : *root;
     std::string changed(body);
     for (const auto& edit : edits) {
         if (edit.path.empty()) throw bug("an edit without a path");
@@ -476,25 +460,26 @@ Edited edit(std::string_view text, std::string_view file, const std::vector<Edit
             .at(Position{std::string(file), 1, 1})
             .hint("write the file in plain block style, or make the change by hand");
     };
-    std::optional<Document> found;
+    std::optional<value::Document> read;
     try {
-        found = read_one(changed, file);
+        read = read_one(changed, file);
     } catch (const Error&) {
         throw fail("the changed text would not be readable");
     }
-    if (!(found ? found->root : Node()).same_value(wanted)) throw fail("the changed text would mean something else");
-    return {std::string(text.substr(0, text.size() - body.size())) + changed, std::move(found)};
+    if (!(read ? read->root : value::Node()).same_value(wanted)) throw fail("the text would then mean something else");
+    return {std::string(text.substr(0, text.size() - body.size())) + changed, std::move(read)};
 }
 
 }  // namespace
 
 std::string edit_text(std::string_view text, std::string_view file, const std::vector<Edit>& edits) {
-    const auto document = read_one(without_bom(text), file);
-    return edit(text, file, edits, document ? &document->root : nullptr).text;
+    const auto document = read_one(value::without_bom(text), file);
+    return edit_all(text, file, edits, document ? &document->root : nullptr).text;
 }
 
-Edited edit_text(std::string_view text, std::string_view file, const std::vector<Edit>& edits, const Node& root) {
-    return edit(text, file, edits, &root);
+Edited edit_text(std::string_view text, std::string_view file, const std::vector<Edit>& edits,
+                 const value::Node& root) {
+    return edit_all(text, file, edits, &root);
 }
 
-}  // namespace kmm::value
+}  // namespace kmm::edit

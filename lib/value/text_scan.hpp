@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a value ends in YAML or JSON text, given where it starts: readers know starts only. For edit.cpp
-// and yaml_reader.cpp.
+// Where a value ends in YAML or JSON text, given where it starts: readers know starts only.
 #pragma once
 
 #include <cstddef>
@@ -19,9 +18,9 @@ enum class Style { empty, plain, quoted, block_text, flow, block, alias };
 enum class Within { block, flow };
 
 /// Lexical questions about one text. All offsets are bytes from its start; the text must outlive the object.
-class EditScan {
+class TextScan {
 public:
-    explicit EditScan(std::string_view text) : text_(text), index_(text) {}
+    explicit TextScan(std::string_view text) : text_(text), index_(text) {}
 
     [[nodiscard]] std::string_view text() const noexcept { return text_; }
     [[nodiscard]] const TextIndex& index() const noexcept { return index_; }
@@ -65,9 +64,5 @@ private:
     std::string_view text_;
     TextIndex index_;
 };
-
-/// The one document that is edited; nullopt if there is nothing in `text`. Errors: from_diagnostics; data "cannot-edit"
-/// for several documents.
-[[nodiscard]] std::optional<Document> read_one(std::string_view text, std::string_view file);
 
 }  // namespace kmm::value

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The reader of kmm.schema, whose form is explained at its beginning.
-#include "api/schema.hpp"
+#include "schema/schema.hpp"
 
 #include <algorithm>
 #include <array>
@@ -9,7 +9,7 @@
 #include "base/number.hpp"
 #include "base/text.hpp"
 
-namespace kmm::api {
+namespace kmm::schema {
 
 namespace {
 
@@ -63,14 +63,14 @@ ReleaseSpan take_span(std::string_view& text) {
     return span;
 }
 
-SchemaMember& member_named(SchemaType& type, std::string_view name) {
+Member& member_named(Type& type, std::string_view name) {
     const auto found =
         std::find_if(type.members.begin(), type.members.end(), [&](const auto& member) { return member.name == name; });
     if (found == type.members.end()) { throw bad_schema(name); }
     return *found;
 }
 
-void read_list_limits(SchemaType& list, std::string_view rest) {
+void read_list_limits(Type& list, std::string_view rest) {
     const auto number = [&](std::string_view text) {
         const auto parsed = base::parse_number<std::size_t>(text);
         if (!parsed) { throw bad_schema(list.name); }
@@ -89,20 +89,20 @@ void read_list_limits(SchemaType& list, std::string_view rest) {
 
 }  // namespace
 
-const SchemaMember* SchemaType::find(std::string_view member) const noexcept {
+const Member* Type::find(std::string_view member) const noexcept {
     const auto found =
         std::find_if(members.begin(), members.end(), [&](const auto& one) { return one.name == member; });
     return found == members.end() ? nullptr : &*found;
 }
 
 Schema::Schema(std::string_view text) {
-    SchemaType* type = nullptr;
+    Type* type = nullptr;
     for (const auto line : base::split(text, '\n')) {
         if (line.empty() || line.front() == '#') { continue; }
         if (line.starts_with("kind ")) {
             auto words = words_of(line);
             if (words.size() < 4) { throw bad_schema(line); }
-            SchemaKind& kind = kinds_.emplace_back(SchemaKind{words[1], words[2], words[3] == "Namespaced", 0, {}});
+            Kind& kind = kinds_.emplace_back(Kind{words[1], words[2], words[3] == "Namespaced", 0, {}});
             std::string_view since = words.size() > 4 ? std::string_view(words[4]) : std::string_view();
             kind.since = take_minor(since, ">=", 0);
             kind.root.name = kind.kind;
@@ -122,10 +122,10 @@ Schema::Schema(std::string_view text) {
     }
 }
 
-void Schema::add_line(SchemaType& type, std::string_view line) {
+void Schema::add_line(Type& type, std::string_view line) {
     if (line.starts_with("hint ") || line.starts_with("code ")) {
         std::string_view rest = line.substr(5);
-        SchemaMember& member = member_named(type, take_until(rest, ": "));
+        Member& member = member_named(type, take_until(rest, ": "));
         (line.starts_with("hint ") ? member.hint : member.code) = rest;
     } else if (line.starts_with("one-of ")) {
         std::string_view rest = line.substr(7);
@@ -137,13 +137,13 @@ void Schema::add_line(SchemaType& type, std::string_view line) {
     }
 }
 
-void Schema::add_members(SchemaType& type, std::string_view line) {
+void Schema::add_members(Type& type, std::string_view line) {
     std::string_view rest = line;
-    const SchemaType* of = type_named(take_until(rest, ": "));
+    const Type* of = type_named(take_until(rest, ": "));
     for (const auto& word : words_of(rest)) {
         std::string_view text = word;
         const std::size_t end = std::min(text.find_first_of("!<>"), text.size());
-        SchemaMember& member = type.members.emplace_back();
+        Member& member = type.members.emplace_back();
         member.name = text.substr(0, end);
         member.type = of;
         text.remove_prefix(end);
@@ -157,9 +157,9 @@ void Schema::add_members(SchemaType& type, std::string_view line) {
     }
 }
 
-const SchemaType* Schema::type_named(std::string_view name) {
+const Type* Schema::type_named(std::string_view name) {
     const auto [place, is_new] = types_.try_emplace(std::string(name));
-    SchemaType& type = place->second;
+    Type& type = place->second;
     if (!is_new) { return &type; }
     const auto* const scalar =
         std::find_if(k_scalars.begin(), k_scalars.end(), [&](const auto& row) { return row.first == name; });
@@ -180,21 +180,21 @@ const SchemaType* Schema::type_named(std::string_view name) {
     return &type;
 }
 
-const SchemaKind* Schema::find_kind(std::string_view kind, std::string_view api_version) const noexcept {
+const Kind* Schema::find_kind(std::string_view kind, std::string_view api_version) const noexcept {
     const auto found = std::find_if(kinds_.begin(), kinds_.end(), [&](const auto& one) {
         return one.kind == kind && one.api_version == api_version;
     });
     return found == kinds_.end() ? nullptr : &*found;
 }
 
-const SchemaType* Schema::find_type(std::string_view name) const noexcept {
+const Type* Schema::find_type(std::string_view name) const noexcept {
     const auto found = types_.find(name);
     return found == types_.end() ? nullptr : &found->second;
 }
 
-const Schema& kmm_schema() {
-    static const Schema schema(k_schema_text);
+const Schema& of_kmm() {
+    static const Schema schema(k_text);
     return schema;
 }
 
-}  // namespace kmm::api
+}  // namespace kmm::schema

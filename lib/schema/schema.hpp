@@ -11,8 +11,9 @@
 #include <utility>
 #include <vector>
 
-namespace kmm::api {
+namespace kmm::schema {
 
+/// What a value of a type is.
 enum class Form {
     string,
     boolean,
@@ -37,11 +38,12 @@ struct ReleaseSpan {
     [[nodiscard]] bool is_all() const noexcept { return since == 0 && until == k_open; }
 };
 
-struct SchemaType;
+struct Type;
 
-struct SchemaMember {
+/// A member of an object.
+struct Member {
     std::string name;
-    const SchemaType* type = nullptr;
+    const Type* type = nullptr;
     ReleaseSpan known;
     bool required = false;
     ReleaseSpan required_in = {};  ///< if it is required
@@ -49,7 +51,8 @@ struct SchemaMember {
     std::string code = "bad-value";  ///< of a value that does not fit its type
 };
 
-struct SchemaType {
+/// What a value may be.
+struct Type {
     /// At most one of `members` may be set.
     struct OneOf {
         std::string code;
@@ -58,21 +61,22 @@ struct SchemaType {
 
     Form form = Form::object;
     std::string name;
-    std::vector<SchemaMember> members = {};  ///< of an object
+    std::vector<Member> members = {};  ///< of an object
     std::vector<OneOf> one_of = {};
-    const SchemaType* of = nullptr;          ///< of the entries of a list or map
+    const Type* of = nullptr;          ///< of the entries of a list or map
     std::size_t least = 0, most = std::numeric_limits<std::size_t>::max();  ///< entries of a list
     std::vector<std::string> keys = {};      ///< of a list whose entries differ in them
     std::vector<std::string> words = {};     ///< of a choice
 
-    [[nodiscard]] const SchemaMember* find(std::string_view member) const noexcept;
+    [[nodiscard]] const Member* find(std::string_view member) const noexcept;
 };
 
-struct SchemaKind {
+/// A kind of KMM.
+struct Kind {
     std::string kind, api_version;
     bool is_namespaced = false;
     unsigned since = 0;  ///< minor version of KMM v2
-    SchemaType root;  ///< spec and status
+    Type root;  ///< spec and status
 };
 
 /// All kinds and types. Pointers into it live as long as it does.
@@ -84,22 +88,22 @@ public:
     Schema& operator=(const Schema&) = delete;
 
     /// nullptr if KMM has no such kind.
-    [[nodiscard]] const SchemaKind* find_kind(std::string_view kind, std::string_view api_version) const noexcept;
+    [[nodiscard]] const Kind* find_kind(std::string_view kind, std::string_view api_version) const noexcept;
     /// nullptr if no type has the name.
-    [[nodiscard]] const SchemaType* find_type(std::string_view name) const noexcept;
+    [[nodiscard]] const Type* find_type(std::string_view name) const noexcept;
 
 private:
-    const SchemaType* type_named(std::string_view name);
-    void add_members(SchemaType& type, std::string_view line);
-    void add_line(SchemaType& type, std::string_view line);
+    const Type* type_named(std::string_view name);
+    void add_members(Type& type, std::string_view line);
+    void add_line(Type& type, std::string_view line);
 
-    std::map<std::string, SchemaType, std::less<>> types_;
-    std::deque<SchemaKind> kinds_;
+    std::map<std::string, Type, std::less<>> types_;
+    std::deque<Kind> kinds_;
 };
 
 /// The text of kmm.schema.
-extern const std::string_view k_schema_text;
+extern const std::string_view k_text;
 /// The schema of that text, read with the first call.
-[[nodiscard]] const Schema& kmm_schema();
+[[nodiscard]] const Schema& of_kmm();
 
-}  // namespace kmm::api
+}  // namespace kmm::schema

@@ -9,16 +9,16 @@
 
 #include "value/node.hpp"
 
-namespace kmm::value {
+namespace kmm::toml {
 
 /// What a word without quotes writes: true, false, an integer of 64 bits in one of four bases, a float, or a date or
 /// time; these are texts here, and so are inf and nan. nullopt for anything else.
-[[nodiscard]] std::optional<Node> toml_word(std::string_view word);
+[[nodiscard]] std::optional<value::Node> read_word(std::string_view word);
 
 /// Whether `word` is a date alone, which a time may follow behind a blank.
-[[nodiscard]] bool is_toml_date(std::string_view word) noexcept;
+[[nodiscard]] bool is_date(std::string_view word) noexcept;
 
 /// Appends the UTF-8 form of a code point; false if there is no such character.
 [[nodiscard]] bool append_character(std::string& text, std::uint32_t code);
 
-}  // namespace kmm::value
+}  // namespace kmm::toml

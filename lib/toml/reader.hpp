@@ -10,11 +10,11 @@
 #include "value/node.hpp"
 #include "value/reader.hpp"
 
-namespace kmm::value {
+namespace kmm::toml {
 
 /// Reads TOML. A list of tables becomes a sequence of mappings; a date, a time, inf and nan are texts. nullopt, with
 /// one diagnostic, for what is none. Codes: toml-syntax, duplicate-key, not-utf8, document-limit.
-[[nodiscard]] std::optional<Document> read_toml(std::string_view text, std::string_view file, Diagnostics& diagnostics,
-                                                const ReadLimits& limits = {});
+[[nodiscard]] std::optional<value::Document> read(std::string_view text, std::string_view file,
+                                                 Diagnostics& diagnostics, const value::ReadLimits& limits = {});
 
-}  // namespace kmm::value
+}  // namespace kmm::toml

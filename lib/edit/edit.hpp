@@ -10,13 +10,13 @@
 
 #include "value/node.hpp"
 
-namespace kmm::value {
+namespace kmm::edit {
 
 /// One change: `path` names a member through mappings, e.g. {"metadata","labels","a/b"}; `value` replaces or adds it,
 /// nullopt removes it (absent is fine). Missing parents are created; a parent left empty by a removal stays as `{}`.
 struct Edit {
     std::vector<std::string> path;
-    std::optional<Node> value;
+    std::optional<value::Node> value;
 };
 
 /// Applies `edits` in order to `text` (YAML block or flow style, or JSON; one document). The result is re-read and
@@ -26,11 +26,11 @@ struct Edit {
 /// A changed text, and what it reads as: nullopt if there is no document in it.
 struct Edited {
     std::string text;
-    std::optional<Document> document;
+    std::optional<value::Document> document;
 };
 
 /// The same where `text` has been read: as `root`, with its marks.
 [[nodiscard]] Edited edit_text(std::string_view text, std::string_view file, const std::vector<Edit>& edits,
-                               const Node& root);
+                               const value::Node& root);
 
-}  // namespace kmm::value
+}  // namespace kmm::edit

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "value/toml_scalar.hpp"
+#include "toml/scalar.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -9,7 +9,7 @@
 
 #include "base/number.hpp"
 
-namespace kmm::value {
+namespace kmm::toml {
 
 namespace {
 
@@ -42,9 +42,9 @@ bool is_offset(std::string_view text) {
 }
 
 bool is_date_or_time(std::string_view text) {
-    if (is_time(text) || is_toml_date(text)) return true;
+    if (is_time(text) || is_date(text)) return true;
     constexpr std::size_t date = 10;
-    if (text.size() <= date || !is_toml_date(text.substr(0, date))) return false;
+    if (text.size() <= date || !is_date(text.substr(0, date))) return false;
     if (std::string_view("Tt ").find(text[date]) == std::string_view::npos) return false;
     const auto time = text.substr(date + 1);
     const auto offset = time.find_first_of("Zz+-");
@@ -67,23 +67,24 @@ std::optional<std::string> without_lines(std::string_view digits, bool is_hexade
     return made;
 }
 
-std::optional<Node> integer(std::string_view word, std::string_view unsigned_word) {
+std::optional<value::Node> integer(std::string_view word, std::string_view unsigned_word) {
     for (const auto& [prefix, radix] : {std::pair("0x", 16), std::pair("0o", 8), std::pair("0b", 2)}) {
         if (!word.starts_with(prefix)) continue;
         const auto digits = without_lines(word.substr(2), radix == 16);
         const auto number = digits ? base::parse_number<std::uint64_t>(*digits, radix) : std::nullopt;
         constexpr auto most = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
-        return number && *number <= most ? std::optional<Node>(static_cast<std::int64_t>(*number)) : std::nullopt;
+        if (!number || *number > most) return std::nullopt;
+        return value::Node(static_cast<std::int64_t>(*number));
     }
     if (unsigned_word.size() > 1 && unsigned_word[0] == '0') return std::nullopt;
     const auto digits = without_lines(unsigned_word);
     if (!digits) return std::nullopt;
     const auto number = base::parse_number<std::int64_t>((word.starts_with('-') ? "-" : "") + *digits);
-    return number ? std::optional<Node>(*number) : std::nullopt;
+    return number ? std::optional<value::Node>(*number) : std::nullopt;
 }
 
 /// "3.14", "1e6", "-0.5E-3".
-std::optional<Node> floating(bool is_negative, std::string_view unsigned_word) {
+std::optional<value::Node> floating(bool is_negative, std::string_view unsigned_word) {
     double value = 0;
     const auto plain = without_lines(unsigned_word);
     if (!plain) return std::nullopt;
@@ -108,12 +109,12 @@ std::optional<Node> floating(bool is_negative, std::string_view unsigned_word) {
     const auto end = text.data() + text.size();
     const auto result = std::from_chars(text.data(), end, value);
     if (result.ec != std::errc() || result.ptr != end) return std::nullopt;
-    return Node(is_negative ? -value : value);
+    return value::Node(is_negative ? -value : value);
 }
 
 }  // namespace
 
-bool is_toml_date(std::string_view word) noexcept {
+bool is_date(std::string_view word) noexcept {
     if (!has_form(word, "0000-00-00") || !is_within(word.substr(5, 2), 1, 12)) return false;
     constexpr int days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
     const int year = base::parse_number<int>(word.substr(0, 4)).value_or(0);
@@ -144,17 +145,17 @@ bool append_character(std::string& text, std::uint32_t code) {
     return true;
 }
 
-std::optional<Node> toml_word(std::string_view word) {
-    if (word == "true" || word == "false") return Node(word == "true");
+std::optional<value::Node> read_word(std::string_view word) {
+    if (word == "true" || word == "false") return value::Node(word == "true");
     const bool is_signed = word.starts_with('-') || word.starts_with('+');
     const auto unsigned_word = word.substr(is_signed ? 1 : 0);
     if (unsigned_word.empty()) return std::nullopt;
     if (is_decimal(unsigned_word[0])) {
-        if (!is_signed && is_date_or_time(word)) return Node(word);
+        if (!is_signed && is_date_or_time(word)) return value::Node(word);
         if (auto number = integer(word, unsigned_word)) return number;
     }
-    if (unsigned_word == "inf" || unsigned_word == "nan") return Node(word);
+    if (unsigned_word == "inf" || unsigned_word == "nan") return value::Node(word);
     return floating(word.starts_with('-'), unsigned_word);
 }
 
-}  // namespace kmm::value
+}  // namespace kmm::toml
