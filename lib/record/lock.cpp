@@ -139,10 +139,15 @@ Lock Lock::take(int opened, const std::string& path, const std::string& place, c
     text.resize(std::max(k_owner_size, text.size() + 1) - 1, ' ');
     text += '\n';
     // One write of one length, so that a reader never sees half a record. It is information; the lock is the kernel's.
-    const ssize_t written = ::pwrite(lock.fd_, text.data(), text.size(), 0);
-    if (written != static_cast<ssize_t>(text.size())) {
-        const int write_errno = written < 0 ? errno : ENOSPC;
-        throw from_errno(write_errno, "cannot write the owner into " + path);
+    // Only what a full disk or a limit has cut short is tried again, to learn which of them it is.
+    for (std::size_t done = 0; done < text.size();) {
+        const ssize_t written =
+            ::pwrite(lock.fd_, text.data() + done, text.size() - done, static_cast<::off_t>(done));
+        if (written < 0) {
+            const int saved = errno;
+            throw from_errno(saved, "cannot write the owner into " + path);
+        }
+        done += static_cast<std::size_t>(written);
     }
     return lock;
 }

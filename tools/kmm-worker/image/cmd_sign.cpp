@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -53,13 +55,23 @@ std::string read_input(std::string& name) {
     return sys::read_fd(STDIN_FILENO, name, k_key_bytes);
 }
 
+/// True for a certificate in PEM form, which everybody may read: that no key is in it is found when it is read.
+bool is_certificate(const std::string& file) {
+    constexpr std::string_view start = "-----BEGIN CERTIFICATE-----";
+    std::array<char, start.size()> head{};
+    const sys::Fd opened(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+    return opened && ::pread(opened.get(), head.data(), head.size(), 0) == static_cast<ssize_t>(head.size()) &&
+           std::string_view(head.data(), head.size()) == start;
+}
+
 /// Whoever reads a private key signs what loads wherever its certificate is trusted. As ssh does, the user's own file
 /// is refused while others may use it. In a Pod, where nobody else is and Secrets are mounted with mode 0644, that is a
 /// warning, as for a file of somebody else. Errors: no_permission "key-readable".
 void check_key_mode(const std::string& file, std::vector<std::string>& warnings) {
     struct stat facts {};
     constexpr mode_t others = S_IRWXG | S_IRWXO;
-    if (file == "-" || ::stat(file.c_str(), &facts) != 0 || !S_ISREG(facts.st_mode) || (facts.st_mode & others) == 0)
+    if (file == "-" || ::stat(file.c_str(), &facts) != 0 || !S_ISREG(facts.st_mode) || (facts.st_mode & others) == 0 ||
+        is_certificate(file))
         return;
     const std::string text = fmt::format("{}: the mode {:#o} lets other users use the private key", base::escape(file),
                                          facts.st_mode & 07777U);

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/shell_word.hpp"
 #include "base/text.hpp"
 #include "cli/document.hpp"
 #include "cli/table.hpp"
@@ -197,7 +198,16 @@ value::Node weak_document(const std::vector<WeakKernel>& kernels, bool is_applie
                                  {"kernels", std::move(list)}});
 }
 
-void print_weak(const std::vector<WeakKernel>& kernels, bool is_applied, cli::Context& context) {
+/// The call that makes what this one has shown: of the same root and kernels.
+std::string apply_command(const cli::Args& args) {
+    std::string command = "kmm-worker weak-updates --apply";
+    if (const auto root = args.get("host-root")) command += " --host-root " + base::command_word(*root);
+    for (const auto& kernel : args.all("kernel")) command += " --kernel " + base::command_word(kernel);
+    return command;
+}
+
+void print_weak(const std::vector<WeakKernel>& kernels, bool is_applied, const cli::Args& args,
+                cli::Context& context) {
     if (cli::print_document(context, weak_document(kernels, is_applied))) return;
     std::vector<std::vector<std::string>> rows;
     std::size_t changed = 0;
@@ -225,7 +235,7 @@ void print_weak(const std::vector<WeakKernel>& kernels, bool is_applied, cli::Co
                                          : fmt::format("{} {} changed\n", changed, changed == 1 ? "link" : "links"));
     else
         context.console.out(changed == 0 ? "nothing to change\n"
-                                         : "nothing was changed; next: kmm-worker weak-updates --apply\n");
+                                         : fmt::format("nothing was changed; next: {}\n", apply_command(args)));
 }
 
 Exit run_weak_updates(const cli::Args& args, cli::Context& context) {
@@ -290,7 +300,7 @@ Exit run_weak_updates(const cli::Args& args, cli::Context& context) {
             if (is_depmod_due) run_depmod(place, one, context);
             if (one.depmod == "run") note_passed_over(place, one, context);
         }
-    print_weak(kernels, is_applied, context);
+    print_weak(kernels, is_applied, args, context);
     return Exit::ok;
 }
 

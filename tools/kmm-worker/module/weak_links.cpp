@@ -283,7 +283,7 @@ std::vector<kernel::WeakCandidate> read_addons(const kubeadm::Place& place, cons
                     found.push_back({release, prefix + subpath, module_at(at, entry.name, path)});
                 } catch (const Error& error) {
                     if (error.code() != "module-format" && error.code() != "image-limit") throw;
-                    warnings.push_back(fmt::format("{} is left out: {}", path, error.message()));
+                    warnings.push_back(error.message() + "; the file is left out");
                 }
                 return found.size() < k_files_max;
             }));
