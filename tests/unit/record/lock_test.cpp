@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -146,6 +147,28 @@ TEST_SUITE("record::unit") {
             CHECK(state.holder().has_value());
         }
         CHECK_FALSE(state.holder().has_value());
+    }
+
+    TEST_CASE("an owner that is cut short by a limit is not said to be a full disk") {
+        const ScratchState scratch;
+        rlimit before{};
+        REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
+        rlimit small = before;
+        small.rlim_cur = 1024;
+        const auto old_action = std::signal(SIGXFSZ, SIG_IGN);
+        sys::LinuxFileOps ops;
+        const FixedClock clock;
+        StateDir state(scratch.path(), ops, clock);
+        REQUIRE(::setrlimit(RLIMIT_FSIZE, &small) == 0);
+        std::string message;
+        try {
+            static_cast<void>(state.lock(current_owner("start", clock)));
+        } catch (const Error& error) {
+            message = error.message();
+        }
+        REQUIRE(::setrlimit(RLIMIT_FSIZE, &before) == 0);
+        static_cast<void>(std::signal(SIGXFSZ, old_action));
+        CHECK(message.find("(EFBIG)") != std::string::npos);
     }
 
     TEST_CASE("a cluster directory is for one record at a time") {
