@@ -381,7 +381,8 @@ void Driver::require_stage(const upgrade::Run& run, const std::string& name) {
     if (under_way != nullptr && under_way->name == name) return;
     throw Error(Exit::paused, "step-not-allowed",
                 fmt::format("stage {} is not next: the run is in {}", name, run.state))
-        .hint(under_way == nullptr ? upgrade::next_commands(run).front() : "kmm-upgrade step " + under_way->name);
+        .hint(under_way == nullptr || run.state == under_way->failed ? upgrade::next_commands(run).front()
+                                                                     : "kmm-upgrade step " + under_way->name);
 }
 
 Ended Driver::step_stage(const std::string& name) {
@@ -437,10 +438,15 @@ void Driver::require_failed(const upgrade::Run& run, const std::string& node, co
 void Driver::retry(const std::string& node, const Revision& revision) {
     const auto run = recorder_.run();
     if (node.empty()) {
+        const bool has_failed_node = std::any_of(run.nodes.begin(), run.nodes.end(), [](const auto& one) {
+            return upgrade::is_failed_node_state(one.state);
+        });
         const auto* stage = upgrade::procedure_of(run).table().stage_of(run.state);
         if (stage == nullptr || stage->is_walk() || stage->failed != run.state)
             throw Error(Exit::paused, "not-failed",
-                        fmt::format("the upgrade is in state {}: no step of the run has failed", run.state))
+                        fmt::format("the upgrade is in state {}: {}", run.state,
+                                    has_failed_node ? "a node has failed, expected its name"
+                                                         : "no step of the run has failed"))
                 .hint(upgrade::next_commands(run).front());
         record_run(EventKind::resumed, "", "", facts_of(revision));
         return retry_stage();
