@@ -251,7 +251,8 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 }
 
 std::optional<std::string> nearest(std::string_view word, std::span<const std::string> candidates) {
-    const std::size_t limit = std::min<std::size_t>(3, std::max<std::size_t>(1, word.size() / 3));
+    // One letter is near to nothing but itself in other case.
+    const std::size_t limit = word.size() < 2 ? 0 : std::min<std::size_t>(3, std::max<std::size_t>(1, word.size() / 3));
     std::size_t best = limit + 1;
     const std::string* found = nullptr;
     for (const auto& candidate : candidates) {

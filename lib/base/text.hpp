@@ -44,7 +44,7 @@ std::vector<std::string_view> split(Text&& text, char separator) = delete;
 
 /// Levenshtein distance in bytes, with transposition of neighbours counting 1. O(|a| * |b|).
 [[nodiscard]] std::size_t edit_distance(std::string_view a, std::string_view b);
-/// The candidate nearest to `word` if its distance is at most max(1, |word| / 3) and at most 3; ties: first candidate.
+/// The candidate nearest to `word`, at most max(1, |word| / 3) and 3 away, for one byte 0; ties: the first.
 [[nodiscard]] std::optional<std::string> nearest(std::string_view word, std::span<const std::string> candidates);
 
 /// "90s", "5m", "1h30m", "250ms" (Go's units ms s m h, integer or decimal, no sign); nullopt for anything else,

@@ -33,11 +33,13 @@ std::map<std::string, Option, std::less<>> settable_options(const Program& progr
     return options;
 }
 
-std::string scalar_text(const value::Node& node, const std::string& key, const value::Document& document) {
+/// `place` is that of a fault: an empty value has none of its own.
+std::string scalar_text(const value::Node& node, value::Mark place, const std::string& key,
+                        const value::Document& document) {
     if (node.is_mapping() || node.is_sequence() || node.is_null()) {
         throw bad(
             fmt::format("expected a value for '{}', found {}", key, value::kind_name(node.kind())),
-            document.position(node.mark())
+            document.position(place)
         );
     }
     return node.text();
@@ -52,15 +54,17 @@ Setting read_setting(const Option& option, const std::string& key, const value::
         if (!flag) {
             throw bad(fmt::format("expected true or false for '{}', found {}", key,
                                   value::kind_name(member.value.kind())),
-                      document.position(member.value.mark()));
+                      document.position(member.value.is_null() ? member.key_mark : member.value.mark()));
         }
         if (*flag) setting.values.emplace_back("true");
         return setting;
     }
     if (member.value.is_sequence() && option.repeatable) {
-        for (const auto& item : member.value.items()) setting.values.push_back(scalar_text(item, key, document));
+        for (const auto& item : member.value.items())
+            setting.values.push_back(scalar_text(item, item.mark(), key, document));
     } else {
-        setting.values.push_back(scalar_text(member.value, key, document));
+        const auto place = member.value.is_null() ? member.key_mark : member.value.mark();
+        setting.values.push_back(scalar_text(member.value, place, key, document));
     }
     for (const auto& text : setting.values) {
         try {
@@ -93,7 +97,11 @@ void read_mapping(const std::map<std::string, Option, std::less<>>& options, con
         if (top && std::find(others.begin(), others.end(), key) != others.end()) continue;
         auto error = bad(fmt::format("unknown key '{}'", key), document.position(member.key_mark));
         std::vector<std::string> names;
-        for (const auto& option : options) names.push_back(option.first);
+        for (const auto& option : options) {
+            if (key == std::string(1, option.second.short_name))
+                throw std::move(error.hint(fmt::format("the long name is '{}'", option.first)));
+            names.push_back(option.first);
+        }
         if (top) names.insert(names.end(), others.begin(), others.end());
         if (const auto near = base::nearest(key, names)) error.hint(fmt::format("did you mean '{}'?", *near));
         else error.hint("the keys are the long options without dashes");

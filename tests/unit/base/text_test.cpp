@@ -104,6 +104,8 @@ TEST_SUITE("base::text") {
         CHECK(nearest("containrImage", fields) == "containerImage");
         CHECK(nearest("MODPROBE", fields) == "modprobe");
         CHECK(nearest("zzz", fields) == std::nullopt);
+        CHECK(nearest("o", std::vector<std::string>{"to", "on"}) == std::nullopt);
+        CHECK(nearest("o", std::vector<std::string>{"to", "O"}) == "O");
     }
 
     TEST_CASE("a number is the whole text, and fits") {
