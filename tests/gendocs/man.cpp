@@ -63,11 +63,12 @@ std::string options_of(const std::vector<Option>& options) {
     return text;
 }
 
+/// Commands as they are typed: not filled, and not arguments of a macro, which would take their quotes.
 std::string examples_of(const std::vector<cli::Example>& examples) {
     std::string text;
-    for (const auto& example : examples) {
-        text.append(".TP\n.B ").append(roff(example.command)).append("\n").append(roff(example.what)).append(".\n");
-    }
+    for (const auto& example : examples)
+        text.append(fmt::format(".PP\n.nf\n\\fB{}\\fR\n.fi\n.RS\n{}.\n.RE\n", roff(example.command),
+                                roff(example.what)));
     return text;
 }
 
@@ -111,6 +112,8 @@ std::string man_page(const Program& program) {
     std::string page =
         ".\\\" SPDX-License-Identifier: Apache-2.0\n.\\\" Written by tests/gendocs from the command tree.\n";
     page.append(fmt::format(".TH {} {} \"\" \"kmm\\-tools\" \"User Commands\"\n", roff(name), program.man_section));
+    // Names of options and variables are not cut, and blanks are not stretched: people search for them and paste them.
+    page.append(".nh\n.ad l\n");
     page.append(fmt::format(".SH NAME\n{} \\- {}\n", roff(program.name), roff(program.summary)));
     page.append(
         fmt::format(".SH SYNOPSIS\n.B {}\n.I VERB\n[\\fIARGUMENT\\fR...] [\\fIOPTION\\fR...]\n", roff(program.name)));

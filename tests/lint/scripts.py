@@ -7,6 +7,7 @@ missing.
 """
 
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -55,11 +56,29 @@ def completions(source):
     return run_all(commands)
 
 
+def check_examples(source, page):
+    """Whether a reader at 80 columns sees every example of --help as it is typed."""
+    command = ["groff", "-man", "-t", "-Tascii", "-P-cbou", "-rLL=80n", str(page)]
+    seen = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    lines = {line.strip() for line in seen.splitlines()}
+    examples = set()
+    for part in (source / f"tests/golden/help/{page.stem}.txt").read_text().split("\nExamples:\n")[1:]:
+        listed = re.sub(r" \\\n\s+", " ", part.partition("\n\n")[0]).splitlines()
+        examples.update(line.strip() for line in listed if not line.startswith("   "))
+    lost = sorted(examples - lines)
+    for example in lost:
+        print(f"{page.name}: not in the page as it is typed: {example}")
+    if not examples:
+        print(f"{page.name}: no example in tests/golden/help")
+    return len(lost) + (not examples)
+
+
 def man(source):
     if missing("groff"):
         return SKIP
     pages = sorted((source / "man").glob("*.[0-9]"))
-    return run_all([["groff", "-man", "-ww", "-z", "-t", "-Tutf8", "-rLL=80n", str(page)] for page in pages])
+    faults = run_all([["groff", "-man", "-ww", "-z", "-t", "-Tutf8", "-rLL=80n", str(page)] for page in pages])
+    return 1 if faults + sum(check_examples(source, page) for page in pages) else 0
 
 
 def main():
