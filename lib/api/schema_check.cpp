@@ -218,10 +218,12 @@ private:
         if (!node.is_mapping()) {
             const bool is_reference = type.members.size() == 1 && type.members.front().name == "name";
             const bool is_name = is_reference && node.is_string() && !node.text().empty();
+            const bool is_entry = place.step == SchemaPlace::Step::index;
             return wrong_type(
                 node, place, "mapping", owner,
-                is_name ? fmt::format("write {}: {{name: {}}}", owner.name, found_text(scope_, node))
-                        : hint_of_entry(node, type));
+                !is_name   ? hint_of_entry(node, type)
+                : is_entry ? fmt::format("write - name: {}", found_text(scope_, node))
+                           : fmt::format("write {}: {{name: {}}}", owner.name, found_text(scope_, node)));
         }
         if (type.form == schema::Form::any) { return; }
         std::vector<std::string_view> none;

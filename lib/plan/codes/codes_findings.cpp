@@ -214,7 +214,7 @@ constexpr std::array k_finding_texts{
     CodeText{
         "regexp-impossible", "finding", "a regexp that no kernel version can match",
         "It has a blank, a quotation mark or a character beyond ASCII: often quotes within quotes, or curly ones of a "
-        "word processor.",
+        "word processor. Or something stands before '^' or behind '$'.",
         "write it without them"},
     CodeText{"regexp-unanchored", "finding", "a regexp of a kernel mapping matches more than it seems",
              "KMM searches for it anywhere in the "

@@ -19,11 +19,16 @@ public:
     Findings(const api::Module& module, std::string subject, Diagnostics& diagnostics)
         : module_(module), subject_(std::move(subject)), diagnostics_(diagnostics) {}
 
+    /// Of a value that is misread, or stands in one that is, nothing more is said.
     void error(std::string_view path, std::string code, std::string message, std::string hint) {
-        add(Severity::error, place(path), std::move(code), std::move(message), std::move(hint));
+        if (!stands_in_misread(path)) {
+            add(Severity::error, place(path), std::move(code), std::move(message), std::move(hint));
+        }
     }
     void warning(std::string_view path, std::string code, std::string message, std::string hint) {
-        add(Severity::warning, place(path), std::move(code), std::move(message), std::move(hint));
+        if (!stands_in_misread(path)) {
+            add(Severity::warning, place(path), std::move(code), std::move(message), std::move(hint));
+        }
     }
     /// The same at a node of the Module's own document.
     void error_at(const value::Node& node, std::string code, std::string message, std::string hint) {
@@ -47,6 +52,7 @@ public:
     [[nodiscard]] const std::string& subject() const noexcept { return subject_; }
 
 private:
+    [[nodiscard]] bool stands_in_misread(std::string_view path) const;
     void add(Severity severity, std::optional<Position> position, std::string code, std::string message,
              std::string hint);
 

@@ -152,10 +152,9 @@ private:
         const std::string& text = container_.kernel_mappings[index].regexp;
         if (text.empty() || takes_everything(text) || !Regexp(text).error().empty()) { return; }
         const std::string field = fmt::format("kernelMappings[{}].regexp", index);
-        if (const std::string why = never_matches(text); !why.empty()) {
+        if (const Impossible found = never_matches(text); !found.why.empty()) {
             report(Severity::warning, field, "regexp-impossible",
-                   fmt::format("regexp \"{}\" never matches: {}", base::escape(text), why),
-                   "write it without; a kernel version is what uname -r prints");
+                   fmt::format("regexp \"{}\" never matches: {}", base::escape(text), found.why), found.hint);
             return;
         }
         if (wants_last_plus(text)) {
@@ -188,29 +187,51 @@ private:
         }
     }
 
-    /// Why no kernel version can match: a character that none has, outside of classes, groups and alternatives; "" if
-    /// there is none such.
-    static std::string never_matches(std::string_view text) {
-        if (text.find('|') != std::string_view::npos) { return ""; }
+    /// Why a regexp matches no kernel version, and what to write; no reason for one that may match.
+    struct Impossible {
+        std::string_view why;
+        const char* hint = "write it without; a kernel version is what uname -r prints";
+    };
+
+    /// Outside of classes, groups and alternatives: a character that no kernel version has, or one that must stand
+    /// before the beginning or behind the end.
+    static Impossible never_matches(std::string_view text) {
+        if (text.find('|') != std::string_view::npos) { return {}; }
         text = text.substr(0, std::min(text.find('('), text.find("\\Q")));
+        bool has_begun = false, has_ended = false;
         for (std::size_t i = 0; i < text.size(); ++i) {
-            if (text[i] == '\\') {
-                ++i;
-                continue;
-            }
-            if (text[i] == '[') {
+            const char c = text[i];
+            const bool is_escape = c == '\\', is_class = c == '[';
+            if (is_escape) { ++i; }
+            if (is_class) {
                 i = text.find(']', i + (text.substr(i + 1).starts_with('^') ? 3 : 2));  // a ']' may be the first in it
                 if (i == std::string_view::npos) { break; }
+            }
+            const std::string_view next = text.substr(std::min(i + 1, text.size()), 1);
+            if (next == "?" || next == "*" || next == "{" || c == '?' || c == '*' || c == '+') { continue; }
+            if (c == '{') {
+                i = std::min(text.find('}', i), text.size());
                 continue;
             }
-            const std::string_view next = text.substr(i + 1, 1);
-            if (next == "?" || next == "*" || next == "{") { continue; }
-            const char c = text[i];
-            if (static_cast<unsigned char>(c) >= 0x80) { return "no kernel version has a character beyond ASCII"; }
-            if (c == ' ' || c == '\t' || c == '\n') { return "no kernel version has a blank or a line end"; }
-            if (c == '"' || c == '\'' || c == '`') { return "no kernel version has a quotation mark"; }
+            if (is_escape && i < text.size() && std::string_view("bBAz").find(text[i]) != std::string_view::npos) {
+                continue;
+            }
+            if (c == '^' && has_begun) {
+                return {"something stands before '^', the beginning", "write '^' first, or remove it"};
+            }
+            if (c == '$') {
+                has_ended = true;
+                continue;
+            }
+            if (c == '^') { continue; }
+            if (has_ended) { return {"something stands behind '$', the end", "write '$' last, or remove it"}; }
+            has_begun = true;
+            if (is_escape || is_class) { continue; }
+            if (static_cast<unsigned char>(c) >= 0x80) { return {"no kernel version has a character beyond ASCII"}; }
+            if (c == ' ' || c == '\t' || c == '\n') { return {"no kernel version has a blank or a line end"}; }
+            if (c == '"' || c == '\'' || c == '`') { return {"no kernel version has a quotation mark"}; }
         }
-        return "";
+        return {};
     }
 
     /// A '+' as the last character, which no version has once KMM has dropped it. Alternatives are not looked at.

@@ -239,6 +239,11 @@ void check_namespace_deletion(const api::Namespace& object, Diagnostics& diagnos
     diagnostics.push_back(std::move(diagnostic));
 }
 
+bool is_path_inside(std::string_view inner, std::string_view outer) {
+    return inner.starts_with(outer) &&
+           (inner.size() == outer.size() || inner[outer.size()] == '.' || inner[outer.size()] == '[');
+}
+
 }  // namespace
 
 void Findings::add(Severity severity, std::optional<Position> position, std::string code, std::string message,
@@ -262,12 +267,14 @@ std::optional<Position> Findings::place(std::string_view path) const {
 }
 
 bool Findings::misread(std::string_view path) const {
-    const auto is_inside = [](std::string_view inner, std::string_view outer) {
-        return inner.starts_with(outer) &&
-               (inner.size() == outer.size() || inner[outer.size()] == '.' || inner[outer.size()] == '[');
-    };
+    return std::any_of(module_.misread.begin(), module_.misread.end(), [&](const std::string& wrong) {
+        return is_path_inside(path, wrong) || is_path_inside(wrong, path);
+    });
+}
+
+bool Findings::stands_in_misread(std::string_view path) const {
     return std::any_of(module_.misread.begin(), module_.misread.end(),
-                       [&](const std::string& wrong) { return is_inside(path, wrong) || is_inside(wrong, path); });
+                       [&](const std::string& wrong) { return is_path_inside(path, wrong); });
 }
 
 void check_pull_policy(Findings& findings, const std::string& path, const std::string& policy) {
