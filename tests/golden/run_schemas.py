@@ -64,8 +64,8 @@ def read_schema(path, faults):
 
 
 def undescribed(schema, root, path="#"):
-    """Where a schema has members that it does not describe, neither there nor in the definition that they refer to. Kind
-    and apiVersion of the document need no words."""
+    """Where a schema has members that it does not describe, neither there nor in the definition that they refer to.
+    Kind and apiVersion of the document need no words."""
     if isinstance(schema, list):
         for index, value in enumerate(schema):
             yield from undescribed(value, root, f"{path}/{index}")
