@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Compares the JSON documents that the golden cases print with the schemas of docs/schema, one a kind, and the kinds of
-the sources with those that have a schema.
+the sources with those that have a schema. Each member of a schema has a description.
 
 Usage: run_schemas.py BIN_DIR SOURCE_DIR
 """
@@ -51,6 +51,40 @@ def open_objects(schema, path="#"):
             yield from open_objects(value, f"{path}/{index}")
 
 
+def read_schema(path, faults):
+    """The schema. A member that stands twice in an object is a fault: readers take the last."""
+
+    def mapping(pairs):
+        names = [name for name, _ in pairs]
+        twins = sorted({name for name in names if names.count(name) > 1})
+        faults.extend(f"{path.name}: {name} twice in one object" for name in twins)
+        return dict(pairs)
+
+    return json.loads(path.read_text(), object_pairs_hook=mapping)
+
+
+def undescribed(schema, root, path="#"):
+    """Where a schema has members that it does not describe, neither there nor in the definition that they refer to.
+    Kind and apiVersion of the document need no words."""
+    if isinstance(schema, list):
+        for index, value in enumerate(schema):
+            yield from undescribed(value, root, f"{path}/{index}")
+    if not isinstance(schema, dict):
+        return
+    for name, member in schema.get("properties", {}).items():
+        if schema is root and name in ("apiVersion", "kind"):
+            continue
+        words = member.get("description") if isinstance(member, dict) else None
+        if isinstance(member, dict) and set(member) == {"$ref"}:
+            words = root["$defs"][member["$ref"].rpartition("/")[2]].get("description")
+        if not isinstance(words, str) or not words.strip():
+            yield f"{path}/{name}"
+        yield from undescribed(member, root, f"{path}/{name}")
+    for key, value in schema.items():
+        if key != "properties":
+            yield from undescribed(value, root, f"{path}/{key}")
+
+
 def with_unknown(document):
     """The document with a member that nobody knows, in its root and in its first object below."""
     root, deep = copy.deepcopy(document), copy.deepcopy(document)
@@ -82,10 +116,11 @@ def main():
     faults, schemas, count = [], {}, {}
     index = (source / "docs/schema/README.md").read_text()
     for path in sorted((source / "docs/schema").glob("*.json")):
-        schema = json.loads(path.read_text())
+        schema = read_schema(path, faults)
         jsonschema.Draft202012Validator.check_schema(schema)
         schemas[path.stem], count[path.stem] = jsonschema.Draft202012Validator(schema), 0
         faults += [f"{path.name}: {place} takes any member" for place in open_objects(schema)]
+        faults += [f"{path.name}: {place} has no description" for place in undescribed(schema, schema)]
         if f"({path.name})" not in index:
             faults.append(f"docs/schema/README.md does not list {path.name}")
     kinds = printed_kinds(source)
