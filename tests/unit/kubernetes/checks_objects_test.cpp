@@ -131,8 +131,15 @@ TEST_CASE("a drain refuses Pods whose DaemonSet is gone") {
     forced.evicts_unmanaged = true;
     CHECK(unmanaged(gone + daemon_set("other", "mon"), forced).outcome == Outcome::warn);
     // Nothing is known of that namespace.
-    CHECK(unmanaged(gone).outcome == Outcome::ok);
-    CHECK(unmanaged(gone + daemon_set("agent", "kube-system")).outcome == Outcome::ok);
+    for (const auto& elsewhere : {std::string(), daemon_set("agent", "kube-system")}) {
+        const auto unknown = unmanaged(gone + elsewhere);
+        CHECK(unknown.outcome == Outcome::skip);
+        CHECK(unknown.detail == "whether DaemonSets exist that Pods name is not known: mon/agent; dump them with kubectl "
+                                "get daemonsets -A");
+    }
+    CHECK(unmanaged("---\n{kind: Pod, apiVersion: v1, metadata: {name: alone, namespace: web}, spec: {nodeName: w}}\n" +
+                    gone)
+              .outcome == Outcome::fail);
     auto inventory = inventory_of(node + other + gone);
     inventory.is_live = true;
     inventory.unlisted["daemonsets"] = "this user may not get daemonsets.apps";
@@ -147,7 +154,7 @@ TEST_CASE("a drain refuses Pods whose DaemonSet is gone") {
     // Nor does one there say that those of apps were listed.
     CHECK(unmanaged(gone + "---\n{kind: DaemonSet, apiVersion: apps.kruise.io/v1alpha1, metadata: {name: b, "
                            "namespace: mon}}\n")
-              .outcome == Outcome::ok);
+              .outcome == Outcome::skip);
     // What has ended goes.
     const std::string agent = "apps/v1, kind: DaemonSet, name: agent";
     CHECK(unmanaged(daemon_pod("agent-1", "mon", agent, "}, status: {phase: Failed") + daemon_set("other", "mon"))
