@@ -20,7 +20,7 @@ struct Configuration {
     std::vector<std::string> repeated = {};  ///< with a root: those of read_as_kubeadm
 };
 /// Reads YAML as kubeadm does, which only warns of a key that stands in a mapping more than once, and takes the last
-/// one. `repeated` gets each such key with its places, for people. `faults` gets all else that `value::read_yaml` finds.
+/// one. `repeated` gets each such key with its places, for people; `faults` all else that `value::read_yaml` finds.
 [[nodiscard]] std::vector<value::Document> read_as_kubeadm(std::string_view text, std::string_view file,
                                                            Diagnostics& faults, std::vector<std::string>& repeated);
 /// WARN that keys of the ConfigMap are repeated. `repeated` is not empty.

@@ -94,8 +94,8 @@ TEST_CASE("of a key that stands twice kubeadm takes the last one, with a warning
     };
     const auto twice = cluster("imageRepository: 1\\ndns: {}\\n'imageRepository': r\\n");
     CHECK(twice.outcome == Outcome::warn);
-    CHECK(twice.detail == "kubeadm takes the last one: kubeadm-config/ClusterConfiguration:5:1: expected each key once, "
-                          "found 'imageRepository' again (first in line 3)");
+    CHECK(twice.detail == "kubeadm takes the last one: kubeadm-config/ClusterConfiguration:5:1: expected each key "
+                          "once, found 'imageRepository' again (first in line 3)");
     CHECK(twice.fix == "kubectl edit configmap -n kube-system kubeadm-config: remove the one that is not meant");
     CHECK(cluster("imageRepository: r\\nimageRepository: 1\\n").detail ==
           "kubeadm-config: imageRepository: expected a string, found the integer '1'");
@@ -165,8 +165,8 @@ TEST_CASE("a drain refuses Pods whose DaemonSet is gone") {
     for (const auto& elsewhere : {std::string(), daemon_set("agent", "kube-system")}) {
         const auto unknown = unmanaged(gone + elsewhere);
         CHECK(unknown.outcome == Outcome::skip);
-        CHECK(unknown.detail == "whether DaemonSets exist that Pods name is not known: mon/agent; dump them with kubectl "
-                                "get daemonsets -A");
+        CHECK(unknown.detail == "whether DaemonSets exist that Pods name is not known: mon/agent; dump them with "
+                                "kubectl get daemonsets -A");
     }
     CHECK(unmanaged("---\n{kind: Pod, apiVersion: v1, metadata: {name: alone, namespace: web}, spec: {nodeName: w}}\n" +
                     gone)

@@ -119,13 +119,13 @@ TEST_CASE("kube-proxy stays within the skew of the control planes until kubeadm 
     const std::string fine = "within the supported skew now and after each step (2)";
     CHECK(skew_with("v1.31.14", "v1.34.4", "") == std::pair(Outcome::ok, fine));
     CHECK(skew_with("v1.30.14", "v1.34.4", "") ==
-          std::pair(Outcome::fail, std::string("after control planes v1.34.4: kube-proxy v1.30.14 is more than 3 minors "
-                                               "older than API server v1.34.4")));
+          std::pair(Outcome::fail, std::string("after control planes v1.34.4: kube-proxy v1.30.14 is more than 3 "
+                                               "minors older than API server v1.34.4")));
     // kubeadm writes it at each step, unless it is told not to.
     CHECK(skew_with("v1.31.14", "v1.35.4", "").first == Outcome::ok);
     CHECK(skew_with("v1.31.14", "v1.35.4", "addon/kube-proxy") ==
-          std::pair(Outcome::fail, std::string("after control planes v1.35.4: kube-proxy v1.31.14 is more than 3 minors "
-                                               "older than API server v1.35.4")));
+          std::pair(Outcome::fail, std::string("after control planes v1.35.4: kube-proxy v1.31.14 is more than 3 "
+                                               "minors older than API server v1.35.4")));
 }
 
 TEST_CASE("an etcd whose version is not known may have a known issue") {
