@@ -105,6 +105,26 @@ class Canary(Frozen):
             self.messages(),
         )
 
+    def test_rollouts_of_operators_are_waited_for(self):
+        group = "operator.example"
+        definition = {
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
+            "metadata": {"name": f"networks.{group}"},
+            "spec": {"group": group},
+        }
+        (self.work / "networking/v1.35.4/two.json").write_text(json.dumps(definition))
+        owner = {"apiVersion": f"{group}/v1", "kind": "Network", "name": "default", "uid": "1"}
+        agent = {
+            "apiVersion": "apps/v1",
+            "kind": "DaemonSet",
+            "metadata": {"name": "agent", "namespace": "net", "generation": 1, "ownerReferences": [owner]},
+            "status": {"observedGeneration": 1, "desiredNumberScheduled": 0},
+        }
+        (self.work / "api/agent.json").write_text(json.dumps(agent))
+        shown, _ = self.walked("GO", exit_code=11, image=())
+        self.assertIn("operators have nothing more to roll out: DaemonSet net/agent", "".join(self.messages()), shown)
+
     def test_without_an_image_nothing_is_tried_and_said_so(self):
         self.walked("GO", exit_code=11, image=())
         self.assertEqual(self.made(), [])

@@ -35,6 +35,10 @@ Finding kubeadm_config_parses(const CheckInput& input) {
         }
     }
     if (auto unread = kubeadm_reads(input); unread.outcome != Outcome::ok) { return unread; }
+    if (!configuration.repeated.empty()) { return repeated_keys("kubeadm-config", configuration.repeated); }
+    if (const auto proxy = proxy_config_map(input.inventory); !proxy.repeated.empty()) {
+        return repeated_keys("kube-proxy", proxy.repeated);
+    }
     return {Outcome::skip,
             fmt::format("{} can be read; only kubeadm config validate on a node shows that the target accepts it",
                         base::escape(version))};
@@ -59,6 +63,7 @@ Finding kubelet_config_cm(const CheckInput& input) {
         return {Outcome::fail, fmt::format("kubelet of ConfigMap kube-system/kubelet-config: {}", name_some(wrong)),
                 "kubectl edit configmap -n kube-system kubelet-config; kubeadm ends where it reads another type"};
     }
+    if (!configuration.repeated.empty()) { return repeated_keys("kubelet-config", configuration.repeated); }
     return {Outcome::ok, fmt::format("ConfigMap kube-system/kubelet-config holds {}", base::escape(version))};
 }
 

@@ -134,6 +134,26 @@ Finding drain_local_data(const CheckInput& input) {
     return fail_if_any(bad, "no Pod that would be evicted has an emptyDir");
 }
 
+/// Why it is not known whether the DaemonSets exist whose Pods a drain would leave, "" if it is.
+std::string daemons_unknown(const Inventory& inventory) {
+    const auto unlisted = inventory.unlisted.find("daemonsets");
+    if (unlisted != inventory.unlisted.end()) { return unlisted->second; }
+    const auto undrained = undrained_nodes(inventory);
+    std::set<std::string> unknown;
+    for (const auto& pod : inventory.pods) {
+        const bool ended = pod.phase == "Succeeded" || pod.phase == "Failed" || pod.is_deleted;
+        if (pod.daemon_set.empty() || pod.node.empty() || ended || undrained.contains(pod.node) ||
+            knows_daemons_of(inventory, pod.meta.ns)) {
+            continue;
+        }
+        unknown.insert(base::escape(pod.meta.ns + "/" + pod.daemon_set));
+    }
+    return unknown.empty() ? std::string()
+                           : fmt::format("whether DaemonSets exist that Pods name is not known: {}; dump them with "
+                                         "kubectl get daemonsets -A",
+                                         name_some({unknown.begin(), unknown.end()}));
+}
+
 Finding drain_unmanaged(const CheckInput& input) {
     if (auto reason = drain_unknown_reason(input); !reason.empty()) { return {Outcome::skip, std::move(reason)}; }
     std::vector<std::string> bad;
@@ -148,8 +168,11 @@ Finding drain_unmanaged(const CheckInput& input) {
         return {Outcome::warn, fmt::format("no controller makes them again: {}", name_some(bad)),
                 "create them again afterwards"};
     }
-    const auto unknown = input.inventory.unlisted.find("daemonsets");
-    if (bad.empty() && unknown != input.inventory.unlisted.end()) { return {Outcome::skip, unknown->second}; }
+    if (bad.empty()) {
+        if (auto reason = daemons_unknown(input.inventory); !reason.empty()) {
+            return {Outcome::skip, std::move(reason)};
+        }
+    }
     return fail_if_any(bad, "every Pod that would be evicted has a controller");
 }
 

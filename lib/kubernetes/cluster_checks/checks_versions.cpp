@@ -8,6 +8,7 @@
 
 #include "base/text.hpp"
 #include "kubernetes/cluster_checks/cluster_checks.hpp"
+#include "kubernetes/finding/configuration.hpp"
 #include "kubernetes/versions/path.hpp"
 
 namespace kmm::kubernetes {
@@ -237,6 +238,18 @@ Finding skew_now(const CheckInput& input, Range& servers, Range& kubelets) {
                                      kubelets.low.text(), kubelets.high.text())};
 }
 
+/// What kube-proxy would be too old for after the step: kubeadm writes it once every control plane has the version, or
+/// never. `proxies` becomes what it then is; nullopt if there is none.
+Finding skew_of_proxies(const Step& step, const Range& during, bool is_kept, std::optional<Range>& proxies) {
+    if (!proxies || step.part == Step::Part::kubelets) { return {Outcome::ok, ""}; }
+    auto problem = skew_problem(during, *proxies, "kube-proxy");
+    if (is_kept && problem.outcome == Outcome::fail) {
+        problem.fix = "upgrade kube-proxy first: kubeadm is told to leave it alone";
+    }
+    if (!is_kept) { proxies = Range{step.version, step.version}; }
+    return problem;
+}
+
 Finding skew_after_step(const CheckInput& input) {
     if (auto unknown = versions_unknown(input)) { return *unknown; }
     Range servers, kubelets;
@@ -245,12 +258,15 @@ Finding skew_after_step(const CheckInput& input) {
     Finding finding;
     const auto path = path_of(input, finding);
     if (!path) { return {Outcome::skip, "there is no way to the target, see version-path"}; }
+    auto proxies = range_of(input.seen.proxies, "kube-proxy", true);
+    const bool keeps_proxies = !skipped_phase(input.intent.skipped_phases, "kube-proxy").empty();
     for (const auto& step : path->steps) {
         const bool is_kubelets = step.part == Step::Part::kubelets;
         auto& changed = is_kubelets ? kubelets : servers;
         // While one node after the other is upgraded, and once all are.
         changed = {std::min(changed.low, step.version), std::max(changed.high, step.version)};
         auto problem = skew_problem(servers, kubelets);
+        if (problem.outcome == Outcome::ok) { problem = skew_of_proxies(step, servers, keeps_proxies, proxies); }
         changed = {step.version, step.version};
         if (problem.outcome == Outcome::ok) { problem = skew_problem(servers, kubelets); }
         if (problem.outcome == Outcome::ok) { problem = skew_of_left_out(input, servers); }

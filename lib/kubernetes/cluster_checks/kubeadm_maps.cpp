@@ -9,7 +9,6 @@
 #include "kubernetes/cluster_checks/field_types.hpp"
 #include "kubernetes/cluster_checks/kubeadm_problems.hpp"
 #include "kubernetes/finding/configuration.hpp"
-#include "value/reader.hpp"
 
 namespace kmm::kubernetes {
 namespace {
@@ -58,7 +57,8 @@ std::string documents_problem(std::string_view text) {
     std::set<std::string> kinds;
     for (const auto& part : split_documents(text)) {
         Diagnostics faults;
-        const auto documents = value::read_yaml(part, "document", faults);
+        std::vector<std::string> repeated;
+        const auto documents = read_as_kubeadm(part, "document", faults, repeated);
         const auto root = documents.empty() ? Node() : documents.front().root;
         if (auto problem = document_problem(root); !problem.empty()) { return problem; }
         const auto kind = root.get_string({"kind"});
@@ -89,7 +89,8 @@ void look_at_proxy_map(const CheckInput& input, Problems& problems) {
     const auto text = map->data.find("config.conf");
     if (text == map->data.end()) { return fail("it has no key config.conf"); }
     Diagnostics faults;
-    (void)value::read_yaml(text->second, "kube-proxy/config.conf", faults);
+    std::vector<std::string> repeated;
+    (void)read_as_kubeadm(text->second, "kube-proxy/config.conf", faults, repeated);
     if (!faults.empty()) {
         return fail(faults.front().position
                         ? fmt::format("{}: {}", faults.front().position->to_string(), faults.front().message)

@@ -17,7 +17,14 @@ namespace kmm::kubernetes {
 struct Configuration {
     std::optional<value::Node> root;
     Finding problem;  ///< without a root
+    std::vector<std::string> repeated = {};  ///< with a root: those of read_as_kubeadm
 };
+/// Reads YAML as kubeadm does, which only warns of a key that stands in a mapping more than once, and takes the last
+/// one. `repeated` gets each such key with its places, for people; `faults` all else that `value::read_yaml` finds.
+[[nodiscard]] std::vector<value::Document> read_as_kubeadm(std::string_view text, std::string_view file,
+                                                           Diagnostics& faults, std::vector<std::string>& repeated);
+/// WARN that keys of the ConfigMap are repeated. `repeated` is not empty.
+[[nodiscard]] Finding repeated_keys(std::string_view map, const std::vector<std::string>& repeated);
 /// The ClusterConfiguration of ConfigMap kubeadm-config.
 [[nodiscard]] Configuration cluster_configuration(const Inventory& inventory);
 /// The KubeProxyConfiguration of ConfigMap kube-proxy.

@@ -17,6 +17,7 @@
 #include "upgrade/actor_parts/objects.hpp"
 #include "upgrade/drive/actor.hpp"
 #include "upgrade/drive_cluster/network_canary.hpp"
+#include "upgrade/drive_cluster/operator_rollouts.hpp"
 #include "value/reader.hpp"
 
 namespace kmm::drive {
@@ -178,8 +179,10 @@ public:
                         spoken(clock_, deadline, say_, [&, &where = resource, &name = key] {
                             return rollout_problem(client_.get(where, name));
                         }));
-        return fmt::format("{} of {} changed, every rollout is complete; {}", changed,
-                           base::counted(documents.size(), "object"), tried(run, subject, deadline, interrupted));
+        const auto operators = OperatorRollouts(client_, clock_).await(documents, watched, deadline, interrupted, say_);
+        return fmt::format("{} of {} changed, every rollout is complete; {}{}{}", changed,
+                           base::counted(documents.size(), "object"), operators, operators.empty() ? "" : "; ",
+                           tried(run, subject, deadline, interrupted));
     }
 
     void remove_canary(const Deadline& deadline) override {

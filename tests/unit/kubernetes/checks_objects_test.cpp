@@ -79,13 +79,44 @@ TEST_CASE("fields of ConfigMap kubelet-config have the types that kubeadm reads"
 }
 
 TEST_CASE("a ConfigMap of kubeadm that is not read is corrected in its text") {
-    for (const auto* text :
-         {"kind: KubeletConfiguration\\nmaxPods: 1\\nmaxPods: 2\\n", "a: [\\n", "[]\\n", "kind: Other\\n"}) {
+    for (const auto* text : {"a: [\\n", "[]\\n", "kind: Other\\n"}) {
         CAPTURE(text);
         const auto result = check_of(map_of("kubelet-config", "kubelet", text), "kubelet-config-cm");
         CHECK(result.outcome == Outcome::fail);
         CHECK(result.fix == "kubectl edit configmap -n kube-system kubelet-config");
     }
+}
+
+TEST_CASE("of a key that stands twice kubeadm takes the last one, with a warning") {
+    const std::string begin = "apiVersion: kubeadm.k8s.io/v1beta4\\nkind: ClusterConfiguration\\n";
+    const auto cluster = [&](const std::string& fields) {
+        return check_of(map_of("kubeadm-config", "ClusterConfiguration", begin + fields), "kubeadm-config-parses");
+    };
+    const auto twice = cluster("imageRepository: 1\\ndns: {}\\n'imageRepository': r\\n");
+    CHECK(twice.outcome == Outcome::warn);
+    CHECK(twice.detail == "kubeadm takes the last one: kubeadm-config/ClusterConfiguration:5:1: expected each key "
+                          "once, found 'imageRepository' again (first in line 3)");
+    CHECK(twice.fix == "kubectl edit configmap -n kube-system kubeadm-config: remove the one that is not meant");
+    CHECK(cluster("imageRepository: r\\nimageRepository: 1\\n").detail ==
+          "kubeadm-config: imageRepository: expected a string, found the integer '1'");
+    // What comes later takes the place of the whole mapping.
+    CHECK(cluster("etcd: {local: {imageTag: 3}}\\netcd: {local: {}}\\netcd: {local: {dataDir: 1, dataDir: a}}\\n")
+              .outcome == Outcome::warn);
+    CHECK(cluster("kind: Other\\n").detail.ends_with("expected kind ClusterConfiguration, found 'Other'"));
+    // Another fault is none that kubeadm takes.
+    CHECK(cluster("a: 1\\na: [\\n").outcome == Outcome::fail);
+    const auto kubelet = check_of(map_of("kubelet-config", "kubelet",
+                                         "apiVersion: kubelet.config.k8s.io/v1beta1\\nkind: KubeletConfiguration\\n"
+                                         "maxPods: a\\nmaxPods: 9\\n"),
+                                  "kubelet-config-cm");
+    CHECK(kubelet.outcome == Outcome::warn);
+    const auto proxy = check_of(map_of("kubeadm-config", "ClusterConfiguration", begin) +
+                                    map_of("kube-proxy", "config.conf",
+                                           "apiVersion: kubeproxy.config.k8s.io/v1alpha1\\nkind: KubeProxyConfiguration"
+                                           "\\nmode: ipvs\\nmode: nftables\\n"),
+                                "kubeadm-config-parses");
+    CHECK(proxy.outcome == Outcome::warn);
+    CHECK(proxy.fix == "kubectl edit configmap -n kube-system kube-proxy: remove the one that is not meant");
 }
 
 TEST_CASE("fields of ConfigMaps kubeadm-config and kube-proxy have the types that kubeadm reads") {
@@ -131,8 +162,15 @@ TEST_CASE("a drain refuses Pods whose DaemonSet is gone") {
     forced.evicts_unmanaged = true;
     CHECK(unmanaged(gone + daemon_set("other", "mon"), forced).outcome == Outcome::warn);
     // Nothing is known of that namespace.
-    CHECK(unmanaged(gone).outcome == Outcome::ok);
-    CHECK(unmanaged(gone + daemon_set("agent", "kube-system")).outcome == Outcome::ok);
+    for (const auto& elsewhere : {std::string(), daemon_set("agent", "kube-system")}) {
+        const auto unknown = unmanaged(gone + elsewhere);
+        CHECK(unknown.outcome == Outcome::skip);
+        CHECK(unknown.detail == "whether DaemonSets exist that Pods name is not known: mon/agent; dump them with "
+                                "kubectl get daemonsets -A");
+    }
+    CHECK(unmanaged("---\n{kind: Pod, apiVersion: v1, metadata: {name: alone, namespace: web}, spec: {nodeName: w}}\n" +
+                    gone)
+              .outcome == Outcome::fail);
     auto inventory = inventory_of(node + other + gone);
     inventory.is_live = true;
     inventory.unlisted["daemonsets"] = "this user may not get daemonsets.apps";
@@ -147,7 +185,7 @@ TEST_CASE("a drain refuses Pods whose DaemonSet is gone") {
     // Nor does one there say that those of apps were listed.
     CHECK(unmanaged(gone + "---\n{kind: DaemonSet, apiVersion: apps.kruise.io/v1alpha1, metadata: {name: b, "
                            "namespace: mon}}\n")
-              .outcome == Outcome::ok);
+              .outcome == Outcome::skip);
     // What has ended goes.
     const std::string agent = "apps/v1, kind: DaemonSet, name: agent";
     CHECK(unmanaged(daemon_pod("agent-1", "mon", agent, "}, status: {phase: Failed") + daemon_set("other", "mon"))

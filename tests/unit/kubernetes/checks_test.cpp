@@ -102,6 +102,32 @@ TEST_CASE("which phases that are left out are those of an addon, as kubeadm read
     }
 }
 
+TEST_CASE("kube-proxy stays within the skew of the control planes until kubeadm writes it") {
+    const auto skew_with = [](const std::string& proxy, const char* target, const char* skipped) {
+        const auto text = control_plane("a", "v1.33.13") + worker("b", "v1.33.13") + R"(---
+{kind: Pod, apiVersion: v1, metadata: {name: kube-proxy-x, namespace: kube-system, labels: {k8s-app: kube-proxy}},
+ spec: {nodeName: b, containers: [{name: kube-proxy, image: 'r/kube-proxy:)" +
+                          proxy + "'}]}}\n";
+        const auto inventory = inventory_of(text);
+        const auto seen = observe(inventory);
+        CheckInput input{inventory, seen, builtin_catalogue(), Version::parse(target)};
+        input.intent.skipped_phases = skipped;
+        const std::string_view only[] = {"skew-after-step"};
+        const auto result = run_checks(input, {}, only).front();
+        return std::pair(result.outcome, result.detail);
+    };
+    const std::string fine = "within the supported skew now and after each step (2)";
+    CHECK(skew_with("v1.31.14", "v1.34.4", "") == std::pair(Outcome::ok, fine));
+    CHECK(skew_with("v1.30.14", "v1.34.4", "") ==
+          std::pair(Outcome::fail, std::string("after control planes v1.34.4: kube-proxy v1.30.14 is more than 3 "
+                                               "minors older than API server v1.34.4")));
+    // kubeadm writes it at each step, unless it is told not to.
+    CHECK(skew_with("v1.31.14", "v1.35.4", "").first == Outcome::ok);
+    CHECK(skew_with("v1.31.14", "v1.35.4", "addon/kube-proxy") ==
+          std::pair(Outcome::fail, std::string("after control planes v1.35.4: kube-proxy v1.31.14 is more than 3 "
+                                               "minors older than API server v1.35.4")));
+}
+
 TEST_CASE("an etcd whose version is not known may have a known issue") {
     const auto issues_with = [](const std::string& image) {
         const auto text = control_plane("a", "v1.32.13") + worker("b", "v1.32.13") + R"(---

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+// Workloads that an operator changes some time after manifests of networking were applied.
+#include "upgrade/drive_cluster/operator_rollouts.hpp"
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+#include "net/http.hpp"
+#include "support/idle_clock.hpp"
+#include "sys/random.hpp"
+#include "value/reader.hpp"
+#include "value/writer.hpp"
+
+namespace kmm::drive::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+std::vector<value::Document> rollout_documents(const std::string& text) {
+    Diagnostics faults;
+    return value::read_yaml(text, "test", faults);
+}
+
+/// Answers a GET of a path with what `reply` makes of it: YAML, or "" for forbidden.
+class RolloutHttp final : public net::HttpClient {
+public:
+    explicit RolloutHttp(const std::function<std::string(const std::string&)>& reply) : reply_(reply) {}
+    [[nodiscard]] net::Response send(const net::Request& request, const net::BodySink& sink) override {
+        auto path = request.url.substr(request.url.find('/', 8));
+        path.resize(std::min(path.find('?'), path.size()));
+        const auto text = reply_(path);
+        net::Response response;
+        response.status = text.empty() ? 403 : 200;
+        response.headers.emplace_back("content-type", "application/json");
+        const auto body = text.empty() ? std::string(R"({"kind": "Status", "code": 403, "reason": "Forbidden"})")
+                                       : value::to_json(rollout_documents(text).front().root);
+        static_cast<void>(sink(response, body));
+        return response;
+    }
+
+private:
+    const std::function<std::string(const std::string&)>& reply_;
+};
+
+class RolloutRandom final : public sys::Random {
+public:
+    void fill(std::span<std::uint8_t> bytes) override {
+        for (auto& byte : bytes) byte = 1;
+    }
+};
+
+/// calico-node is changed by its operator a while after the set was applied, and rolled out a while later.
+struct RolloutServer {
+    IdleClock clock;
+    RolloutRandom random;
+    std::chrono::milliseconds changed_at{5s}, complete_at{60s};
+    std::string group = "operator.tigera.io", installation = "{metadata: {name: default, generation: 2}}";
+    bool may_list = true;
+    std::vector<std::string> said;
+    std::function<std::string(const std::string&)> reply = [this](const std::string& path) { return answer(path); };
+    kube::Connection connection = [] {
+        kube::Connection made;
+        made.server = "http://127.0.0.1:1";
+        return made;
+    }();
+    kube::Client client{connection,
+                        kube::Seams{[this] { return std::make_unique<RolloutHttp>(reply); }, clock, random}};
+
+    std::string answer(const std::string& path) const {
+        const auto now = clock.monotonic();
+        if (path == "/apis/operator.tigera.io/v1/installations/default") return installation;
+        if (path == "/apis/apps/v1")
+            return "{kind: APIResourceList, resources: [{name: daemonsets, kind: DaemonSet, namespaced: true}, {name: "
+                   "deployments, kind: Deployment, namespaced: true}]}";
+        if (!may_list) return {};
+        if (path == "/apis/apps/v1/deployments") return "{kind: DeploymentList, apiVersion: apps/v1, items: []}";
+        const int generation = now < changed_at ? 1 : 2;
+        // Its controller sees a change after two seconds.
+        const int observed = now < changed_at + 2s ? 1 : 2;
+        return fmt::format("{{kind: DaemonSetList, apiVersion: apps/v1, items: [{{metadata: {{name: calico-node, "
+                           "namespace: calico-system, generation: {}, ownerReferences: [{{apiVersion: {}/v1, kind: "
+                           "Installation, name: default}}]}}, status: {{observedGeneration: {}, desiredNumberScheduled: "
+                           "2, updatedNumberScheduled: {}, numberAvailable: 2}}}}]}}",
+                           generation, group, observed, now < changed_at || now >= complete_at ? 2 : 1);
+    }
+
+    std::string await(const std::string& set, const OperatorRollouts::Applied& applied = {}) {
+        const Deadline deadline(clock, 900s);
+        return OperatorRollouts(client, clock)
+            .await(rollout_documents(set), applied, deadline, [] { return false; },
+                   [this](const std::string& text) { said.push_back(text); });
+    }
+};
+
+constexpr const char* k_definition = "{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: "
+                                     "{name: installations.operator.tigera.io}, spec: {group: operator.tigera.io}}";
+constexpr const char* k_installation = "{apiVersion: operator.tigera.io/v1, kind: Installation, metadata: {name: a}}";
+const OperatorRollouts::Applied k_applied = {
+    {{"operator.tigera.io", "v1", "installations", "Installation", kube::Scope::cluster}, {"", "default"}}};
+
+value::Node custom(const std::string& status) {
+    return rollout_documents("{kind: Installation, metadata: {name: default, generation: 2}, status: " + status + "}")
+        .front()
+        .root;
+}
+
+TEST_CASE("a rollout that an operator begins after the manifests are applied is waited for") {
+    for (const auto* set : {k_definition, k_installation}) {
+        CAPTURE(set);
+        RolloutServer server;
+        CHECK(server.await(set) ==
+              "operators have nothing more to roll out: DaemonSet calico-system/calico-node");
+        CHECK(server.clock.monotonic() >= server.complete_at);
+        REQUIRE_FALSE(server.said.empty());
+        CHECK(server.said.front().starts_with(
+            "waits: DaemonSet calico-system/calico-node: 1 of 2 Pods are updated and available; "));
+    }
+}
+
+TEST_CASE("an operator that changes nothing is given half a minute") {
+    RolloutServer server;
+    server.changed_at = server.complete_at = 0s;
+    server.clock.sleep_for(10s);
+    static_cast<void>(server.await(k_definition));
+    CHECK(server.clock.monotonic() >= 40s);
+    CHECK(server.clock.monotonic() < 60s);
+}
+
+TEST_CASE("manifests without an operator are not waited for") {
+    RolloutServer server;
+    CHECK(server.await("{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: kube-flannel}}") == "");
+    CHECK(server.await("{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: a}}") == "");
+    server.group = "other.io";
+    CHECK(server.await(k_definition) == "");
+    CHECK(server.clock.monotonic() == 0s);
+}
+
+TEST_CASE("a custom resource that is Degraded is what the time limit names") {
+    RolloutServer server;
+    server.installation = "{kind: Installation, metadata: {name: default, generation: 2}, status: {conditions: [{type: "
+                          "Degraded, status: 'True', message: no such image}]}}";
+    try {
+        static_cast<void>(server.await(k_installation, k_applied));
+        FAIL("it was waited for");
+    } catch (const Error& error) {
+        CHECK(error.code() == "not-verified");
+        CHECK(std::string(error.what()).find("Installation default: Degraded is True: no such image after the time "
+                                             "limit") != std::string::npos);
+    }
+}
+
+TEST_CASE("a user who may not list workloads is told so") {
+    RolloutServer server;
+    server.may_list = false;
+    CHECK(server.await(k_definition).starts_with("rollouts of operators are not known: this user may not list"));
+}
+
+TEST_CASE("what the status of a custom resource says against it") {
+    CHECK(custom_problem(custom("{}")) == "");
+    CHECK(custom_problem(custom("{observedGeneration: 2, conditions: [{type: Ready, status: 'True'}]}")) == "");
+    CHECK(custom_problem(custom("{observedGeneration: 1}")) ==
+          "Installation default: its controller has not seen it yet");
+    CHECK(custom_problem(custom("{conditions: [{type: Ready, status: 'False'}]}")) ==
+          "Installation default: Ready is False");
+    // Of what it was before.
+    CHECK(custom_problem(custom("{conditions: [{type: Ready, status: 'False', observedGeneration: 1}]}")) == "");
+    // As a Deployment has it this is what is right.
+    CHECK(custom_problem(custom("{conditions: [{type: Progressing, status: 'True'}]}")) == "");
+    CHECK(custom_problem(custom("{conditions: [{type: Progressing, status: 'True'}, {type: Degraded, status: "
+                                "'False'}]}")) == "Installation default: Progressing is True");
+    CHECK(custom_problem(custom("{conditions: text}")) == "");
+}
+
+}  // namespace
+}  // namespace kmm::drive::test
