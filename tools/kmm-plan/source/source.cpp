@@ -206,7 +206,8 @@ std::string given_namespace(const cli::Args& args) {
     return name;
 }
 
-void check_source(Source& source, const cli::Args& args, cli::Context& context) {
+/// `held`: code of the warnings that are not printed here.
+void check_source(Source& source, const cli::Args& args, cli::Context& context, std::string_view held = {}) {
     // What releases take as a PreflightValidation differs, and no plan depends on it.
     std::erase_if(source.objects.release_marks, [](const api::ReleaseMark& mark) {
         return mark.subject.starts_with("PreflightValidation") && mark.what != api::ReleaseMark::What::kind;
@@ -239,7 +240,7 @@ void check_source(Source& source, const cli::Args& args, cli::Context& context) 
     if (has_errors(source.diagnostics)) { throw Error::from_diagnostics(std::move(source.diagnostics)); }
     if (context.verbosity >= 0) {
         for (const auto& diagnostic : source.diagnostics) {
-            if (!is_asked(diagnostic, args)) { continue; }
+            if (!is_asked(diagnostic, args) || diagnostic.code == held) { continue; }
             context.console.err(cli::diagnostic_text(diagnostic, context.color_err));
         }
     }
@@ -336,9 +337,10 @@ std::vector<std::string> read_files(const Source& source) {
     return {files.begin(), files.end()};
 }
 
-Source read_valid_source(const cli::Args& args, cli::Context& context, const IsLeftOut& is_left_out) {
+Source read_valid_source(const cli::Args& args, cli::Context& context, const IsLeftOut& is_left_out,
+                         std::string_view held) {
     Source source = read_source(args, context, {}, is_left_out);
-    check_source(source, args, context);
+    check_source(source, args, context, held);
     return source;
 }
 
