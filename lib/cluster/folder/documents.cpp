@@ -24,6 +24,7 @@
 #include "cluster/folder/compare_reference.hpp"
 #include "cluster/folder/directory_store.hpp"
 #include "cluster/folder/flux_variables.hpp"
+#include "cluster/folder/folder_notes.hpp"
 #include "cluster/folder/foreign_text.hpp"
 #include "cluster/folder/gitops.hpp"
 #include "cluster/folder/kustomize.hpp"
@@ -121,11 +122,6 @@ private:
     std::optional<api::ObjectDecoder> decoder_;
 };
 
-std::string_view directory_part(std::string_view file) {
-    const auto slash = file.rfind('/');
-    return slash == std::string_view::npos ? std::string_view(".") : file.substr(0, slash);
-}
-
 /// The directories of Helm charts among files.
 std::set<std::string> charts_among(const std::vector<std::string>& files) {
     std::set<std::string> charts;
@@ -191,11 +187,7 @@ private:
         const std::size_t prefix = name.ends_with('/') ? name.size() : name.size() + 1;
         charts_ = charts_among(found);
         kustomizations_ = Kustomizations::among(found);
-        left_out_.clear();
-        parts_.clear();
-        changing_.clear();
-        forcing_.clear();
-        patching_.clear();
+        notes_ = {};
         const auto ignored = [&](std::string_view file) {
             return is_ignored_ && is_ignored_(file.substr(std::min(prefix, file.size())));
         };
@@ -203,10 +195,9 @@ private:
         std::remove_copy_if(found.begin(), found.end(), std::back_inserter(taken), ignored);
         gitops_ = GitOpsPaths::among(name, taken);
         const auto references = CompareReferences::among(taken);
-        std::vector<std::string> compared;
         for (const auto& file : taken) {
             if (references.has(file)) {
-                compared.push_back(file);
+                notes_.compared.push_back(file);
             } else {
                 read_found(file);
             }
@@ -220,14 +211,7 @@ private:
             }
             generated_.push_back(std::move(object));
         }
-        for (const auto& [chart, files] : left_out_) { note_left_out(chart, files); }
-        if (!compared.empty()) {
-            report(diagnostics_, Severity::note, "unknown-kind", Exit::data, compared.front(),
-                   fmt::format("{} of a reference for kubectl cluster-compare {} not read",
-                               base::counted(compared.size(), "file"),
-                               compared.size() == 1 ? "was" : "were"));
-        }
-        note_kustomizations();
+        notes_.report(diagnostics_);
     }
 
     /// What the caller gives is no guess.
@@ -238,7 +222,7 @@ private:
 
     void read_found(const std::string& file) {
         if (kustomizations_.is_part(file)) {
-            parts_.push_back(file);
+            notes_.parts.push_back(file);
             return;
         }
         const std::size_t before = diagnostics_.size();
@@ -246,8 +230,11 @@ private:
         given_ = gitops_namespace(file);
         change_ = gitops_.change_of(kustomizations_.directories_of(file));
         target_.set_namespace(own.empty() || given_.is_forced ? given_.name : own);
+        moved_ = given_.is_forced ? MovedObjects{given_.name, given_.is_of_kustomize}
+                                  : MovedObjects{kustomizations_.moved_to(file), true};
         read_text(file, Empty::fine);
         target_.set_namespace("");
+        moved_ = {};
         given_ = {};
         change_.reset();
         leave_out_unreadable(file, before);
@@ -271,6 +258,11 @@ private:
         const auto is_double = [](const Diagnostic& one) { return one.code == "duplicate-key"; };
         if (!is_kustomization(file) && holds_foreign_objects(*text, file)) {
             diagnostics_.erase(std::remove_if(first, diagnostics_.end(), is_double), diagnostics_.end());
+            if (is_template && std::any_of(first, diagnostics_.end(), is_syntax)) {
+                diagnostics_.erase(std::remove_if(first, diagnostics_.end(), is_syntax), diagnostics_.end());
+                notes_.templates.push_back(file);
+                return;
+            }
             for (auto one = first; one != diagnostics_.end(); ++one) {
                 if (!is_syntax(*one)) { continue; }
                 one->severity = Severity::note;
@@ -291,32 +283,7 @@ private:
         const auto kept = std::remove_if(first, diagnostics_.end(), is_left_out);
         if (kept == diagnostics_.end()) { return; }
         diagnostics_.erase(kept, diagnostics_.end());
-        left_out_[""].push_back(file);
-    }
-
-    /// What kustomize would do with the directory is not done: it is reported where it concerns objects of KMM.
-    void note_kustomizations() {
-        if (!parts_.empty()) {
-            report(diagnostics_, Severity::note, "unknown-kind", Exit::data, parts_.front(),
-                   fmt::format("{} that kustomize uses as {} not read",
-                               parts_.size() == 1 ? "1 file" : fmt::format("{} files", parts_.size()),
-                               parts_.size() == 1 ? "a patch or setting was" : "patches or settings were"));
-        }
-        for (const auto& [file, name] : forcing_) {
-            report(diagnostics_, Severity::note, "kustomize-not-built", Exit::data, file,
-                   fmt::format("{} moves objects of KMM into namespace {}, which were read in the one that they say",
-                               file.ends_with("/fleet.yaml") ? "namespace" : "targetNamespace", base::escape(name)));
-            diagnostics_.back().hint = "write that namespace into the objects, too";
-        }
-        for (const auto& [file, change] : patching_) { diagnostics_.push_back(not_followed(change)); }
-        if (changing_.empty()) { return; }
-        const std::string& first = *changing_.begin();
-        report(diagnostics_, Severity::note, "kustomize-not-built", Exit::data, first,
-               fmt::format("{} {} objects of KMM, which were read without those changes",
-                           base::counted(changing_.size(), "kustomization"),
-                           changing_.size() == 1 ? "changes" : "change"));
-        diagnostics_.back().hint =
-            fmt::format("kubectl kustomize {} | kmm-plan validate -f -", base::command_word(directory_part(first)));
+        notes_.left_out[""].push_back(file);
     }
 
     /// Whether a file that was found, not named, is none of manifests: a part of a chart, or a text without an object.
@@ -332,23 +299,8 @@ private:
             };
             if (!std::all_of(faults.begin(), faults.end(), is_foreign)) { return false; }
         }
-        left_out_[chart.value_or("")].push_back(file);
+        notes_.left_out[chart.value_or("")].push_back(file);
         return true;
-    }
-
-    void note_left_out(const std::string& chart, const std::vector<std::string>& files) {
-        constexpr std::size_t k_named_max = 4;
-        const std::string count = base::counted(files.size(), "file");
-        if (!chart.empty()) {
-            report(diagnostics_, Severity::note, "unknown-kind", Exit::data, files.front(),
-                   fmt::format("{} of a Helm chart {} not read", count, files.size() == 1 ? "was" : "were"));
-            diagnostics_.back().hint =
-                fmt::format("helm template {} | kmm-plan validate -f -", base::command_word(chart));
-            return;
-        }
-        report(diagnostics_, Severity::note, "unknown-kind", Exit::data, files.front(),
-               fmt::format("{} without an object of Kubernetes {} not read: {}", count,
-                           files.size() == 1 ? "was" : "were", base::join_some(files, k_named_max)));
     }
 
     /// What it means if there is not a byte. Where a command was to write something it has failed: kubectl get > FILE
@@ -370,14 +322,12 @@ private:
             }
             if (empty == Empty::fine && leaves_out(file, source.front())) { return; }
             if (empty == Empty::fine && source.front().find("kmm.sigs.x-k8s.io") != std::string_view::npos) {
-                for (auto& user : kustomizations_.changing(file, source.front())) { changing_.insert(std::move(user)); }
-                const auto names = given_.is_forced ? namespaces_in(source.front()) : std::set<std::string>();
-                if (std::any_of(names.begin(), names.end(), [&](auto& name) { return name != given_.name; })) {
-                    forcing_.emplace(given_.file, given_.name);
+                for (auto& user : kustomizations_.changing(file, source.front())) {
+                    notes_.changing.insert(std::move(user));
                 }
-                if (change_ && change_->has_patches) { patching_.emplace(change_->file, *change_); }
+                if (change_ && change_->has_patches) { notes_.patching.emplace(change_->file, *change_); }
             }
-            if (change_ && change_->variables.are_used() && read_with_variables(source, file)) { return; }
+            if (read_changed(source, file)) { return; }
             const auto doubt = stream(source, file);
             files_.push_back(file);
             if (doubt) { read_whole(source, file, *doubt); }
@@ -387,16 +337,29 @@ private:
         }
     }
 
-    /// Reads what Flux makes of a text with variables; false if there is none, or a fault.
-    bool read_with_variables(TextSource& source, const std::string& file) {
-        if (source.front().find('$') == std::string_view::npos || !source.size()) { return false; }
+    /// Reads what kustomize and Flux make of a text with other namespaces or with variables; false if they change
+    /// nothing that is followed, or if it has a fault.
+    bool read_changed(TextSource& source, const std::string& file) {
+        const auto front = source.front();
+        const bool has_variables =
+            change_ && change_->variables.are_used() && front.find('$') != std::string_view::npos;
+        const auto size = source.size();
+        const bool is_moved = moved_.changes(front, size && *size <= front.size());
+        if (!size || !(has_variables || is_moved)) { return false; }
         const auto text = source.whole();
         Diagnostics faults;
         if (text) {
             auto documents = value::read_objects(*text, file, faults);
             if (faults.empty()) {
                 files_.push_back(file);
-                for (auto& document : documents) { take_replaced(document); }
+                for (auto& document : documents) {
+                    if (is_moved) { moved_.apply(document.root); }
+                    if (has_variables) {
+                        take_replaced(document);
+                    } else {
+                        target_.take(document, diagnostics_);
+                    }
+                }
                 return true;
             }
         }
@@ -467,16 +430,13 @@ private:
     std::vector<std::string> files_;
     std::set<std::string> seen_;
     std::set<std::string> charts_;                             ///< of the directory that is being read
-    std::map<std::string, std::vector<std::string>> left_out_;  ///< of its files; key: the chart's directory, or ""
+    FolderNotes notes_;                                        ///< of the directory
     Kustomizations kustomizations_;                             ///< of the directory
     GitOpsPaths gitops_;                                        ///< of the directory
-    std::vector<std::string> parts_;                            ///< of its files: what they use and no object is in
     std::vector<GeneratedObject> generated_;                    ///< by kustomizations of all directories
     GitOpsNamespace given_;                                     ///< for the file that is being read
     std::optional<GitOpsChange> change_;                        ///< of the file that is being read
-    std::map<std::string, GitOpsChange> patching_;              ///< by the files that say it
-    std::map<std::string, std::string> forcing_;                ///< files that move such objects, into which namespace
-    std::set<std::string> changing_;                            ///< those of them that change objects of KMM
+    MovedObjects moved_;                                       ///< what the file that is being read needs
 };
 
 }  // namespace

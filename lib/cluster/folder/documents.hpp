@@ -45,10 +45,12 @@ std::vector<std::string> read_documents(const std::vector<std::string>& names, D
 /// without any document file: a warning; standard input or a named file without a byte). Call api::finish afterwards.
 /// Returns the files that were read, in order. Objects that say no namespace are in that of a kustomization in the
 /// directory that has their file as a resource, else in `given_namespace`, else in that of an object of Argo CD, Flux
-/// or Fleet in it that applies their path; without any that is a fault. targetNamespace of Flux and namespace of Fleet
-/// go before that of a kustomization, unless there is a `given_namespace`. Patches of a kustomization are left out; one
-/// that changes objects of KMM is reported as "kustomize-not-built", and so is such a namespace where they say another,
-/// and patches and the like that an object of Argo CD or Flux has for them. Variables of Flux are replaced.
+/// or Fleet in it that applies their path; without any that is a fault. Objects that say another are moved, and
+/// Namespaces renamed, as kustomize does it: by the outermost of the kustomizations if there is one chain of them, and,
+/// without a `given_namespace`, by targetNamespace of Flux, kustomize.namespace of Argo CD and namespace of Fleet,
+/// which go before it. Patches of a kustomization are left out; one that changes objects of KMM in any other way is
+/// reported as "kustomize-not-built", and so are patches and the like that an object of Argo CD or Flux has for them.
+/// Variables of Flux are replaced.
 /// Files of a directory for whose path below it `is_ignored` is true are left out.
 std::vector<std::string> read_documents(const std::vector<std::string>& names, api::Objects& objects,
                                         Diagnostics& diagnostics, const std::string& given_namespace = {},

@@ -70,9 +70,9 @@ bool may_apply(std::string_view front) {
 
 /// Members with which kustomize changes objects, in Flux and in Argo CD.
 bool has_patches(const value::Node& settings) {
-    constexpr std::array<std::string_view, 12> k_changing = {
-        "patches",    "patchesStrategicMerge", "patchesJson6902", "images",            "namePrefix", "nameSuffix",
-        "components", "commonMetadata",        "commonLabels",    "commonAnnotations", "namespace",  "replacements"};
+    constexpr std::array<std::string_view, 11> k_changing = {
+        "patches",    "patchesStrategicMerge", "patchesJson6902", "images",            "namePrefix",  "nameSuffix",
+        "components", "commonMetadata",        "commonLabels",    "commonAnnotations", "replacements"};
     return std::any_of(k_changing.begin(), k_changing.end(), [&](std::string_view name) {
         const auto* member = settings.find(name);
         return member != nullptr && !(member->items().empty() && member->members().empty() && member->text().empty());
@@ -180,6 +180,7 @@ GitOpsPaths GitOpsPaths::among(const std::string& top, const std::vector<std::st
     if (result.argo_repositories_.size() > 1 || result.flux_repositories_.size() > 1) {
         std::erase_if(result.all_, [](const Applied& each) { return !each.is_bundle; });
     }
+    result.take_whole();
     if (!result.all_.empty()) { result.resolve(files); }
     std::set<GitOpsChange*> changes;
     std::set<FluxSources::Reference> wanted;
@@ -199,33 +200,41 @@ void GitOpsPaths::add(const value::Node& root, const std::string& file) {
     const std::string version = root.get_string({"apiVersion"});
     const std::string kind = root.get_string({"kind"});
     if (version.starts_with(k_flux) && kind == "Kustomization") {
-        const auto path = root.get_string({"spec", "path"});
+        const auto said_path = root.get_string({"spec", "path"});
+        const auto path = said_path.empty() ? "./" : said_path;
         const auto name = root.get_string({"spec", "sourceRef", "name"});
         auto ns = root.get_string({"spec", "sourceRef", "namespace"});
         if (ns.empty()) { ns = root.get_string({"metadata", "namespace"}); }
-        if (!path.empty() && !name.empty()) {
-            flux_repositories_.insert(root.get_string({"spec", "sourceRef", "kind"}) + "/" + ns + "/" + name);
-        }
+        const auto repository = fmt::format("{}/{}/{}", root.get_string({"spec", "sourceRef", "kind"}), ns, name);
+        if (!said_path.empty() && !name.empty()) { flux_repositories_.insert(repository); }
         const auto own = root.get_string({"metadata", "name"});
         const auto* spec = root.find("spec");
-        return add_path(path, {root.get_string({"spec", "targetNamespace"}), true, file}, true,
-                        std::make_shared<GitOpsChange>(GitOpsChange{
+        const auto before = all_.size();
+        add_path(path, {root.get_string({"spec", "targetNamespace"}), true, true}, true,
+                 std::make_shared<GitOpsChange>(GitOpsChange{
                             file, fmt::format("Kustomization {} of Flux", own),
                             fmt::format("flux build kustomization {} --path {} --kustomization-file {}",
                                         base::command_word(own), base::command_word(path), base::command_word(file)),
                             spec != nullptr && has_patches(*spec), FluxVariables::of(root)}));
+        if (said_path.empty() && all_.size() > before) {
+            whole_.emplace_back(repository, std::move(all_.back()));
+            all_.pop_back();
+        }
+        return;
     }
     const bool is_set = kind == "ApplicationSet";
     if (!version.starts_with(k_argo) || (!is_set && kind != "Application")) { return; }
     const value::Node* spec = is_set ? root.find_path({"spec", "template", "spec"}) : root.find("spec");
     if (spec == nullptr) { return; }
-    const GitOpsNamespace given{spec->get_string({"destination", "namespace"}), false, file};
+    const auto destination = spec->get_string({"destination", "namespace"});
     const auto add_source = [&](const value::Node& source) {
         const value::Node* flag = source.find_path({"directory", "recurse"});
         const auto path = source.get_string({"path"});
         const auto url = source.get_string({"repoURL"});
         if (!path.empty() && !url.empty()) { argo_repositories_.insert(repository_name(url)); }
         const auto* settings = source.find("kustomize");
+        const auto set = settings == nullptr ? "" : settings->get_string({"namespace"});
+        const GitOpsNamespace given{set.empty() ? destination : set, !set.empty(), !set.empty()};
         const auto own = root.get_string({"metadata", "name"});
         const bool with_below = flag != nullptr && flag->as_bool().value_or(false);
         const auto change = std::make_shared<GitOpsChange>(
@@ -235,7 +244,8 @@ void GitOpsPaths::add(const value::Node& root, const std::string& file) {
                          settings != nullptr && has_patches(*settings), {}});
         if (!is_set) { return add_path(path, given, with_below, change); }
         for (auto& each : generated_paths(root, path, given.name)) {
-            add_path(each.path, {each.ns, false, file}, with_below, change, std::move(each.excluded));
+            add_path(each.path, {each.ns, given.is_forced, given.is_of_kustomize}, with_below, change,
+                     std::move(each.excluded));
         }
     };
     if (const auto* source = spec->find("source"); source != nullptr && source->is_mapping()) { add_source(*source); }
@@ -246,7 +256,7 @@ void GitOpsPaths::add(const value::Node& root, const std::string& file) {
 
 void GitOpsPaths::add_bundle(const value::Node& root, const std::string& file) {
     const auto forced = root.get_string({"namespace"});
-    GitOpsNamespace given{forced.empty() ? root.get_string({"defaultNamespace"}) : forced, !forced.empty(), file};
+    GitOpsNamespace given{forced.empty() ? root.get_string({"defaultNamespace"}) : forced, !forced.empty()};
     if (has_variable(given.name)) { given = {}; }
     all_.push_back({below_top(file.substr(0, file.size() - k_fleet_file.size())), given, true, true, {}});
 }
@@ -257,6 +267,17 @@ void GitOpsPaths::add_path(const std::string& path, GitOpsNamespace given, bool 
     if (has_variable(given.name)) { given = {}; }
     if (given.name.empty() && !change->has_patches && !change->variables.are_used()) { return; }
     all_.push_back({plain_path(path), std::move(given), with_below, false, std::move(change), std::move(excluded)});
+}
+
+void GitOpsPaths::take_whole() {
+    const auto& known = flux_repositories_;
+    for (auto& [repository, applied] : whole_) {
+        const bool is_certain =
+            known.empty() ? std::all_of(whole_.begin(), whole_.end(),
+                                        [&, &name = repository](const auto& one) { return one.first == name; })
+                          : known.size() == 1 && known.contains(repository);
+        if (is_certain) { all_.push_back(std::move(applied)); }
+    }
 }
 
 std::string GitOpsPaths::below_top(const std::string& directory) const {

@@ -10,6 +10,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "cluster/folder/flux_variables.hpp"
@@ -21,7 +22,7 @@ namespace kmm::cluster {
 struct GitOpsNamespace {
     std::string name;        ///< "" for none
     bool is_forced = false;  ///< objects that say another get it, too
-    std::string file;        ///< that says it
+    bool is_of_kustomize = false;  ///< Namespaces get that name, too
 };
 
 /// An object of Argo CD or Flux that changes the objects of its path in more than their namespace.
@@ -47,8 +48,8 @@ struct GitOpsChange {
 void explain_types(std::span<Diagnostic> faults, const value::Document& document, const ReplacedVariables& replaced);
 
 /// The paths that Applications and ApplicationSets of Argo CD, Kustomizations of Flux and a fleet.yaml apply, with the
-/// namespace of objects that say none (destination.namespace, defaultNamespace) or of all (targetNamespace, namespace
-/// of fleet.yaml).
+/// namespace of objects that say none (destination.namespace, defaultNamespace) or of all (targetNamespace,
+/// kustomize.namespace, namespace of fleet.yaml).
 class GitOpsPaths {
 public:
     /// `files` as object_files lists them below the directory `top`. A file that cannot be read, one that is packed,
@@ -76,6 +77,8 @@ private:
 
     void add(const value::Node& root, const std::string& file);
     void add_bundle(const value::Node& root, const std::string& file);
+    /// Adds those of whole_ whose repository is the one that all others name, or that all of them name.
+    void take_whole();
     void add_path(const std::string& path, GitOpsNamespace given, bool with_below,
                   std::shared_ptr<GitOpsChange> change, std::vector<std::string> excluded = {});
     /// Puts what patterns mean in their place. `whole` is the absolute path of `top`. Of one object a directory gets
@@ -92,6 +95,8 @@ private:
     std::vector<Applied> all_;
     std::map<std::string, std::vector<std::size_t>> by_path_;  ///< places in all_
     std::set<std::string> argo_repositories_, flux_repositories_;
+    /// Of Flux without a path: the root of the repository with that name.
+    std::vector<std::pair<std::string, Applied>> whole_;
 };
 
 }  // namespace kmm::cluster

@@ -97,6 +97,29 @@ std::set<std::string> namespaces_in(std::string_view text) {
     return names;
 }
 
+bool MovedObjects::changes(std::string_view front, bool is_whole) const {
+    if (to.empty()) { return false; }
+    if (!is_whole || (renames && front.find("Namespace") != std::string_view::npos)) { return true; }
+    const auto names = namespaces_in(front);
+    return std::any_of(names.begin(), names.end(), [&](const std::string& name) { return name != to; });
+}
+
+void MovedObjects::apply(value::Node& object) const {
+    if (auto* items = object.find("items"); items != nullptr && object.get_string({"kind"}).ends_with("List")) {
+        for (auto& item : items->items()) { apply(item); }
+        return;
+    }
+    auto* metadata = object.find("metadata");
+    if (metadata == nullptr) { return; }
+    const bool is_namespace = object.get_string({"kind"}) == "Namespace" && object.get_string({"apiVersion"}) == "v1";
+    if (is_namespace && !renames) { return; }
+    auto* said = metadata->find(is_namespace ? "name" : "namespace");
+    if (said == nullptr || said->text().empty()) { return; }
+    const auto mark = said->mark();
+    *said = value::Node(to);
+    said->set_mark(mark);
+}
+
 Kustomizations Kustomizations::among(const std::vector<std::string>& files) {
     Kustomizations result;
     std::set<std::string> directories;
@@ -183,8 +206,24 @@ std::vector<const Kustomizations::Kustomization*> Kustomizations::users_of(const
     return users;
 }
 
+std::string Kustomizations::moved_to(const std::string& file) const {
+    std::string name;
+    std::set<std::size_t> seen;
+    auto at = joined(file, "");
+    for (auto found = by_resource_.find(at); found != by_resource_.end(); found = by_resource_.find(at)) {
+        const auto& users = found->second;
+        if (std::any_of(users.begin(), users.end(), [&](auto user) { return user != users.front(); })) { return ""; }
+        if (!seen.insert(users.front()).second) { return ""; }
+        const auto& user = all_[users.front()];
+        if (!user.given_namespace.empty()) { name = user.given_namespace; }
+        at = user.directory;
+    }
+    return name;
+}
+
 std::string Kustomizations::namespace_of(const std::string& file) const {
     if (all_.empty()) { return ""; }
+    if (auto name = moved_to(file); !name.empty()) { return name; }
     for (const auto* user : users_of(file)) {
         if (!user->given_namespace.empty()) { return user->given_namespace; }
     }
@@ -200,8 +239,9 @@ std::vector<std::string> Kustomizations::directories_of(const std::string& file)
 std::vector<std::string> Kustomizations::changing(const std::string& file, std::string_view text) const {
     std::vector<std::string> files;
     if (all_.empty()) { return files; }
-    auto names = namespaces_in(text);
-    if (auto given = namespace_of(file); !given.empty()) { names.insert(std::move(given)); }
+    const bool is_moved = !moved_to(file).empty();
+    auto names = is_moved ? std::set<std::string>() : namespaces_in(text);
+    if (auto given = namespace_of(file); !given.empty() && !is_moved) { names.insert(std::move(given)); }
     for (const auto* user : users_of(file)) {
         const auto& own = user->given_namespace;
         const bool moves =
@@ -215,7 +255,10 @@ std::vector<std::string> Kustomizations::changing(const std::string& file, std::
 std::vector<GeneratedObject> Kustomizations::generated_objects() const {
     std::vector<GeneratedObject> all;
     for (const auto& one : all_) {
-        const std::string given = one.given_namespace.empty() ? namespace_of(one.directory) : one.given_namespace;
+        const auto outer = moved_to(one.directory);
+        const auto given = !outer.empty()                   ? outer
+                           : one.given_namespace.empty() ? namespace_of(one.directory)
+                                                         : one.given_namespace;
         for (const auto& [root, has_hash] : one.generated) {
             GeneratedObject made;
             made.document.file = one.file;

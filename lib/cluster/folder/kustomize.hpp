@@ -25,6 +25,17 @@ struct GeneratedObject {
 /// What stands after each `namespace:` of a text.
 [[nodiscard]] std::set<std::string> namespaces_in(std::string_view text);
 
+/// Into which namespace objects are moved, as kustomize and Fleet do.
+struct MovedObjects {
+    std::string to;        ///< "" for none
+    bool renames = false;  ///< Namespaces get that name, too
+
+    /// Whether it may change objects of a text that begins with `front`, which is all of it if `is_whole`.
+    [[nodiscard]] bool changes(std::string_view front, bool is_whole) const;
+    /// Changes an object, or those of a List, that say a namespace. Places stay.
+    void apply(value::Node& object) const;
+};
+
 /// The kustomizations among the files of a directory.
 class Kustomizations {
 public:
@@ -34,12 +45,17 @@ public:
     /// Whether a kustomization has a file as a patch or as a setting, and none as a resource: what stands there is no
     /// object, or half of one.
     [[nodiscard]] bool is_part(const std::string& file) const;
-    /// Which namespace objects of a file get that say none; "" if no kustomization says one.
+    /// The namespace into which kustomize moves all objects of a file, whatever they say: that of the outermost
+    /// kustomization. "" if none says one, or if several have the file, or the directory of one of them, as a resource:
+    /// each makes objects of its own.
+    [[nodiscard]] std::string moved_to(const std::string& file) const;
+    /// Which namespace objects of a file get that say none: moved_to, else that of the nearest kustomization with one,
+    /// else "".
     [[nodiscard]] std::string namespace_of(const std::string& file) const;
     /// The directory of a file, and those of the kustomizations that it is a resource of, nearest first.
     [[nodiscard]] std::vector<std::string> directories_of(const std::string& file) const;
-    /// The kustomizations that change objects of a file, which begins with `text`, in more than namespace_of says:
-    /// sorted. kustomize puts its namespace in place of any other.
+    /// The kustomizations that change objects of a file, which begins with `text`, in more than moved_to and
+    /// namespace_of say: sorted.
     [[nodiscard]] std::vector<std::string> changing(const std::string& file, std::string_view text) const;
     /// The ConfigMaps and Secrets that generators make, each by its name without the hash that kustomize appends, with
     /// the keys and without the texts. Their namespace is "" where no kustomization says one. ConfigMaps whose keys are

@@ -58,7 +58,7 @@ constexpr std::array k_recipe_texts{
     CodeText{"toolkit-not-linked", "error", "a file does not say which image it is of",
              "driver-toolkit-release.json has kernels and no name of an image.",
              "keep it in the directory of its release, or give --image FILE=IMAGE"},
-    CodeText{"annotation-idle", "finding", "an annotation has no effect",
+    CodeText{"annotation-idle", "finding", "an annotation, or a label in its place, has no effect",
              "Of a recipe: its name is misspelt, its value is neither true nor false in lower case, or it is on the "
              "Pods or among the labels: nothing is waited for, or copied for a kernel. Of the toolkit itself "
              "(kmmtools.dev/...): nothing reads it, so that a Module is unloaded or ordered without it.",

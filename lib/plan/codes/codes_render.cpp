@@ -63,10 +63,10 @@ constexpr std::array k_render_texts{
              "--out replaces only files that an earlier run "
              "wrote.",
              "move the file away, or render into another directory"},
-    CodeText{"out-in-input", "error", "--out is in a directory that is read",
-             "The next command takes what is written there for objects of the cluster, "
-             "beside those that are there.",
-             "write them beside it"},
+    CodeText{"out-in-input", "error", "a file or directory to write is one that is read",
+             "--report and --metrics would replace a document. What --out writes into a directory that is read, the "
+             "next command takes for objects of the cluster, beside those that are there.",
+             "write another file, or into a directory beside it"},
     CodeText{"same-name", "finding", "two different objects have the same name",
              "KMM makes names of parts that are joined with '-', so that a-b and c "
              "meet a and b-c.",

@@ -9,6 +9,7 @@
 #include "plan/codes/reasons.hpp"
 #include "plan/fleet/guard.hpp"
 #include "plan/kmm/eligible.hpp"
+#include "plan/kmm/linux_nodes.hpp"
 #include "plan/kmm/resolve.hpp"
 
 namespace kmm::plan {
@@ -74,7 +75,7 @@ std::vector<UpgradeNode> upgrade_nodes(const api::Objects& objects, const api::M
     const std::string label = api::label_version_module(module.meta.namespace_, module.meta.name);
     std::vector<UpgradeNode> result;
     for (const auto& view : views(objects)) {
-        if (!selects(module.selector, view.node->meta.labels)) { continue; }
+        if (!selects(module.selector, view.node->meta.labels) || !runs_linux(*view.node)) { continue; }
         api::Node moved = *view.node;
         moved.meta.labels[label] = module.module_loader->container.version;
         NodeView imagined = view;

@@ -19,9 +19,9 @@ struct UpgradeNode {
     std::string message;
 };
 
-/// The nodes that the Module selects, sorted by name, as if each had its version label moved to the Module's version
-/// and KMM's labels walked to their end. Nodes with a taint that is not tolerated are in it, with that reason, and
-/// nodes on which an annotation forbids the steps (plan/fleet/guard.hpp). The Module must have a version. `options`
+/// The nodes with Linux that the Module selects, sorted by name, as if each had its version label moved to the Module's
+/// version and KMM's labels walked to their end. Nodes with a taint that is not tolerated are in it, with that reason,
+/// and nodes on which an annotation forbids the steps (plan/fleet/guard.hpp). The Module must have a version. `options`
 /// must be complete; Options::next does not count.
 [[nodiscard]] std::vector<UpgradeNode> upgrade_nodes(const api::Objects& objects, const api::Module& module,
                                                      const Options& options);

@@ -119,7 +119,9 @@ void check_module_keys(const api::Module& module, const char* kind, const std::s
         if (is_one_of(k_settings, key)) {
             report("labels", key, "has no effect: it is an annotation", "write it below metadata.annotations");
         } else {
-            report("labels", key, "is unknown and has no effect", own_key_hint(key));
+            report("labels", key, "is unknown and has no effect",
+                   fmt::format("did you mean the annotation {}? write it below metadata.annotations",
+                               meant_setting(key)));
         }
     }
 }

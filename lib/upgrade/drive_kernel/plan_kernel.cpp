@@ -14,9 +14,9 @@
 #include "plan/fleet/survey.hpp"
 #include "plan/kmm/eligible.hpp"
 #include "plan/kmm/find_named.hpp"
+#include "plan/kmm/linux_nodes.hpp"
 #include "upgrade/drive_kernel/control_planes.hpp"
 #include "upgrade/module_nodes/fleet.hpp"
-#include "upgrade/module_nodes/linux_nodes.hpp"
 #include "upgrade/prepare_module/prepare.hpp"
 #include "upgrade/prepare_module/prepare_parts.hpp"
 
@@ -86,7 +86,7 @@ PlannedKernel plan_kernel(const api::Objects& objects, const StartRequest& reque
         const bool is_named = std::find(request.nodes.begin(), request.nodes.end(), name) != request.nodes.end();
         if ((!request.nodes.empty() && !is_named) || !request.selector.matches(node.meta.labels)) continue;
         // It is never to be updated, so that nothing is left to do on it later.
-        if (!runs_linux(node)) {
+        if (!plan::runs_linux(node)) {
             planned.notes.push_back(fmt::format("node {} has no part in it: it runs no Linux", name));
             foreign.push_back(name);
             continue;

@@ -18,9 +18,9 @@
 #include "plan/decide/policy.hpp"
 #include "plan/kmm/eligible.hpp"
 #include "plan/kmm/find_named.hpp"
+#include "plan/kmm/linux_nodes.hpp"
 #include "plan/lint/validate.hpp"
 #include "upgrade/module_nodes/fleet.hpp"
-#include "upgrade/module_nodes/linux_nodes.hpp"
 #include "upgrade/module_nodes/look.hpp"
 #include "upgrade/module_nodes/operator_check.hpp"
 #include "upgrade/prepare_module/prepare_parts.hpp"
@@ -151,7 +151,7 @@ Chosen choose_nodes(const api::Objects& objects, const api::Module& module, cons
         api::Taint blocking;
         std::string why;
         if (!plan::selects(module.selector, node.meta.labels)) why = "the Module's selector does not match its labels";
-        else if (!runs_linux(node)) why = std::string(k_no_linux);
+        else if (!plan::runs_linux(node)) why = std::string(k_no_linux);
         else if (!plan::tolerates(tolerations, node.taints, &blocking) && !(is_begun && is_begun(node)))
             why = fmt::format("its taint {}:{} is not tolerated", blocking.key, blocking.effect);
         if (why.empty()) chosen.push_back(name);

@@ -112,7 +112,6 @@ TEST_SUITE("cluster::unit") {
         SUBCASE("nor broken objects of kinds that decisions do not need: a note says where") {
             for (const char* text : {"apiVersion: apps/v1\nkind: Deployment\nspec: [\n",
                                      "# x\n---\n\"apiVersion\": \"v1\"\nkind: 'Service' # y\n a: b\n",
-                                     "apiVersion: config.openshift.io/v1\nkind: Node\nspec:\n  {{ if .a }}\n",
                                      "apiVersion: hydra/v1\nkind: Module\n\tb: c\n",
                                      "apiVersion: a/v1\nkind: A\n---\napiVersion: b/v1\nkind: B\nx: {y: *kmm}\n"}) {
                 CAPTURE(text);
@@ -125,6 +124,21 @@ TEST_SUITE("cluster::unit") {
                            one.severity == Severity::note && one.code != "unknown-kind";
                 }));
             }
+        }
+        SUBCASE("templates of such objects have one note") {
+            for (const char* name : {"a", "b"}) {
+                write(dir + "/t/" + name + ".yaml",
+                      "apiVersion: config.openshift.io/v1\nkind: Node\nspec:\n  {{ if .a }}\n");
+            }
+            read(dir);
+            CHECK_FALSE(has_errors(diagnostics));
+            CHECK(std::count_if(diagnostics.begin(), diagnostics.end(), [&](const Diagnostic& one) {
+                      return one.code == "unknown-kind" && one.severity == Severity::note &&
+                             one.message == "2 templates of objects of kinds that KMM does not use were not read: " +
+                                                dir + "/t/a.yaml, " + dir + "/t/b.yaml";
+                  }) == 1);
+            CHECK(std::none_of(diagnostics.begin(), diagnostics.end(),
+                               [](const Diagnostic& one) { return one.code == "bad-key"; }));
         }
         SUBCASE("but those of kinds that it needs, may be meant, or stand beside") {
             for (const char* text : {"apiVersion: v1\nkind: Node\nspec: [\n", "apiVersion: v1\nkind: Secret\nb: [\n",
@@ -306,30 +320,33 @@ TEST_SUITE("cluster::unit") {
             read();
             CHECK_FALSE(has("1 kustomization changes objects of KMM, which were read without those changes"));
         }
-        SUBCASE("a namespace that is written stays") {
+        SUBCASE("a namespace that is written gives way, and Namespaces are renamed") {
             write(dir + "/base/module.yaml",
                   "apiVersion: kmm.sigs.x-k8s.io/v1beta1\nkind: Module\nmetadata: {name: a, namespace: own}\n"
-                  "spec: {selector: {}}\n");
-            read();
-            REQUIRE(objects.modules.size() == 1);
-            CHECK(objects.modules[0].meta.namespace_ == "own");
-            // kustomize puts the Module elsewhere.
+                  "spec: {selector: {}}\n---\napiVersion: v1\nkind: Namespace\nmetadata: {name: _}\n");
             write(dir + "/prod/kustomization.yaml", "namespace: drivers\nresources: [../base]\n");
             std::filesystem::remove(dir + "/prod/patch.yaml");
             read();
-            CHECK(has("1 kustomization changes objects of KMM, which were read without those changes"));
-            write(dir + "/prod/kustomization.yaml", "namespace: own\nresources: [../base]\n");
-            read();
+            CHECK_FALSE(has_errors(diagnostics));
+            REQUIRE(objects.modules.size() == 1);
+            CHECK(objects.modules[0].meta.namespace_ == "drivers");
+            REQUIRE(objects.namespaces.size() == 1);
+            CHECK(objects.namespaces[0].meta.name == "drivers");
             CHECK_FALSE(has("1 kustomization changes objects of KMM, which were read without those changes"));
+            // Of two overlays each makes a Module.
+            write(dir + "/test/kustomization.yaml", "namespace: testing\nresources: [../base]\n");
+            read();
+            REQUIRE(objects.modules.size() == 1);
+            CHECK(objects.modules[0].meta.namespace_ == "own");
+            CHECK(has("2 kustomizations change objects of KMM, which were read without those changes"));
         }
-        SUBCASE("of two namespaces one is a change") {
+        SUBCASE("of two namespaces the outer one counts") {
             write(dir + "/base/kustomization.yaml", "resources: [module.yaml]\nnamespace: near\n");
             write(dir + "/prod/kustomization.yaml", "namespace: drivers\nresources: [../base]\n");
             std::filesystem::remove(dir + "/prod/patch.yaml");
             read();
-            CHECK(objects.modules.at(0).meta.namespace_ == "near");
-            CHECK(diagnostics.back().position->file == dir + "/prod/kustomization.yaml");
-            CHECK(has("1 kustomization changes objects of KMM, which were read without those changes"));
+            CHECK(objects.modules.at(0).meta.namespace_ == "drivers");
+            CHECK_FALSE(has("1 kustomization changes objects of KMM, which were read without those changes"));
         }
         SUBCASE("without a kustomization it is the caller's") {
             std::filesystem::remove(dir + "/prod/kustomization.yaml");

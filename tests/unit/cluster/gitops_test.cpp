@@ -10,59 +10,10 @@
 #include "api/codec.hpp"
 #include "cluster/folder/documents.hpp"
 #include "sys/directory.hpp"
-#include "sys/temp_dir.hpp"
+#include "unit/cluster/repository_case.hpp"
 
 using namespace kmm;
-
-namespace {
-
-/// A repository in a directory whose own path has names that are in paths of its objects, too.
-struct Repository {
-    sys::TempDir top{"kmm-gitops"};
-    std::string dir = top.path() + "/apps/repo";
-    api::Objects objects;
-    Diagnostics diagnostics;
-
-    void put(const std::string& name, const std::string& text) const {
-        const std::string path = dir + "/" + name;
-        sys::make_directories(sys::parent_of(path), 0755);
-        std::ofstream(path) << text;
-    }
-    void put_module(const std::string& directory, const std::string& name, const std::string& ns = "") const {
-        put(directory + "/" + name + ".yaml",
-            "apiVersion: kmm.sigs.x-k8s.io/v1beta1\nkind: Module\nmetadata:\n  name: " + name +
-                (ns.empty() ? "" : "\n  namespace: " + ns) + "\nspec: {selector: {}}\n");
-    }
-    void put_flux(const std::string& path, const std::string& given, const std::string& source = "") const {
-        put("clusters/" + given + ".yaml",
-            "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: a}\nspec:\n  path: " +
-                path + "\n  targetNamespace: " + given + "\n" +
-                (source.empty() ? "" : "  sourceRef: {kind: GitRepository, name: " + source + "}\n"));
-    }
-    void put_argo(const std::string& path, const std::string& given, const std::string& url = "") const {
-        put("argo/" + given + ".yaml",
-            "apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: a}\nspec:\n  source: {path: " +
-                path + (url.empty() ? "" : ", repoURL: " + url) + "}\n  destination: {namespace: " + given + "}\n");
-    }
-    std::string namespace_read(const std::string& name, const std::string& given = "", const std::string& below = "",
-                               const std::function<bool(std::string_view)>& is_ignored = {}) {
-        objects = {};
-        diagnostics.clear();
-        static_cast<void>(cluster::read_documents({dir + below}, objects, diagnostics, given, is_ignored));
-        for (const auto& each : objects.modules) {
-            if (each.meta.name == name) { return each.meta.namespace_; }
-        }
-        return "?";
-    }
-    [[nodiscard]] bool is_told(const std::string& code) const {
-        for (const auto& each : diagnostics) {
-            if (each.code == code) { return true; }
-        }
-        return false;
-    }
-};
-
-}  // namespace
+using repository_case::Repository;
 
 TEST_SUITE("cluster::unit") {
     TEST_CASE("paths of Flux begin at the root of the repository, wherever its clone lies") {
@@ -101,53 +52,6 @@ TEST_SUITE("cluster::unit") {
         repository.put("apps/more/fleet.yaml", "labels: {a: b}\n");
         CHECK(repository.namespace_read("a") == "drivers");
         CHECK(repository.namespace_read("c") == "");
-    }
-
-    TEST_CASE("-n goes before what GitOps gives, and a kustomization before both") {
-        Repository repository;
-        repository.put_module("apps", "a");
-        repository.put_argo("apps", "drivers");
-        CHECK(repository.namespace_read("a") == "drivers");
-        CHECK(repository.namespace_read("a", "given") == "given");
-        repository.put("apps/kustomization.yaml", "resources: [a.yaml]\nnamespace: own\n");
-        CHECK(repository.namespace_read("a", "given") == "own");
-        CHECK(repository.namespace_read("a") == "own");
-    }
-
-    TEST_CASE("objects that name several repositories say nothing of this one") {
-        Repository repository;
-        repository.put_module("apps", "a");
-        SUBCASE("Argo CD") {
-            repository.put_argo("apps", "drivers", "https://git.example/site/repo.git");
-            CHECK(repository.namespace_read("a") == "drivers");
-            repository.put_argo("charts", "same", "git@git.example:site/repo");
-            CHECK(repository.namespace_read("a") == "drivers");
-            repository.put_argo("charts", "other", "https://git.example/site/another.git");
-            CHECK(repository.namespace_read("a") == "");
-        }
-        SUBCASE("Flux") {
-            repository.put_flux("apps", "drivers", "repo");
-            repository.put_flux("charts", "same", "repo");
-            CHECK(repository.namespace_read("a") == "drivers");
-            repository.put_flux("charts", "other", "another");
-            CHECK(repository.namespace_read("a") == "");
-        }
-    }
-
-    TEST_CASE("targetNamespace of Flux goes before what kustomizations and objects say") {
-        Repository repository;
-        repository.put_module("apps", "a");
-        repository.put("apps/kustomization.yaml", "resources: [a.yaml]\nnamespace: own\n");
-        repository.put_flux("./apps", "drivers");
-        CHECK(repository.namespace_read("a") == "drivers");
-        CHECK_FALSE(repository.is_told("kustomize-not-built"));
-        std::filesystem::remove(repository.dir + "/apps/kustomization.yaml");
-        repository.put_module("apps", "a", "said");
-        CHECK(repository.namespace_read("a") == "said");
-        CHECK(repository.is_told("kustomize-not-built"));
-        repository.put_module("apps", "a", "drivers");
-        CHECK(repository.namespace_read("a") == "drivers");
-        CHECK_FALSE(repository.is_told("kustomize-not-built"));
     }
 
     TEST_CASE("the working directory has its own name") {

@@ -59,6 +59,10 @@ TEST_SUITE("plan::unit") {
         CHECK(about_keys(module_with("  labels:\n    kmmtools.dev/unload-policy: never\n")) ==
               std::vector<std::string>{"7:33 Module ns/m: label kmmtools.dev/unload-policy has no effect: it is an "
                                        "annotation / write it below metadata.annotations"});
+        CHECK(about_keys(module_with("  labels:\n    kmmtools.dev/unload-polcy: never\n")) ==
+              std::vector<std::string>{"7:32 Module ns/m: label kmmtools.dev/unload-polcy is unknown and has no effect "
+                                       "/ did you mean the annotation kmmtools.dev/unload-policy? write it below "
+                                       "metadata.annotations"});
         CHECK(about_keys(module_with("  labels:\n    kmmtools.dev/recipe: r\n")).empty());
         const std::string node = "apiVersion: v1\nkind: Node\nmetadata:\n  name: NAME\n  annotations:\n"
                                  "    kmmtools.dev/cordoned-by: x\n    kmmtools.dev/unload-policy: never\n";

@@ -37,6 +37,8 @@ namespace kmm::tool_plan {
 
 namespace {
 
+constexpr std::string_view k_bad_reference = "bad-reference";
+
 /// One image, and what asks for it.
 struct Wanted {
     std::string image;
@@ -365,6 +367,20 @@ Diagnostics findings_of(const Images& images) {
     return all;
 }
 
+/// Adds the warnings about names of images that the plan does not pull. Of the others there is an error.
+void add_unlisted(const Diagnostics& warnings, Diagnostics& findings) {
+    Diagnostics added;
+    for (const auto& warning : warnings) {
+        if (warning.code != k_bad_reference) continue;
+        const bool is_listed = std::any_of(findings.begin(), findings.end(), [&](const Diagnostic& finding) {
+            return finding.code == warning.code && finding.position == warning.position;
+        });
+        if (!is_listed) added.push_back(warning);
+    }
+    findings.insert(findings.end(), added.begin(), added.end());
+    sort_and_merge(findings);
+}
+
 /// No image is an answer only if there was something to list: a dump that was lost is to fail a pipeline. Of a cluster
 /// it is one.
 void refuse_nothing(const Source& source, const cli::Args& args, bool is_check) {
@@ -387,7 +403,7 @@ void refuse_nothing(const Source& source, const cli::Args& args, bool is_check) 
 Exit run_images(const cli::Args& args, cli::Context& context) {
     preflight::require_question(args, {"lock"});
     for (const auto& kernel : args.all("kernel")) plan::require_kernel_name(kernel);
-    Source source = read_valid_source(args, context);
+    Source source = read_valid_source(args, context, {}, k_bad_reference);
     check_namespace({&source, 1}, args);
     keep_nodes(source, args, {});
     // A list for mirrors is not to lack what a node pulls when it is back.
@@ -404,7 +420,8 @@ Exit run_images(const cli::Args& args, cli::Context& context) {
     const auto digests = locked ? read_lock(*lock) : std::map<std::string, std::string>();
     if (is_check) ask(images, source, args, context);
     if (locked) compare_with_lock(images, digests, *lock);
-    const auto findings = findings_of(images);
+    auto findings = findings_of(images);
+    if (context.verbosity >= 0) add_unlisted(source.diagnostics, findings);
     print(images, context);
     if (context.verbosity >= 0)
         for (const auto& gap : gaps) context.console.err(cli::diagnostic_text(gap, context.color_err));

@@ -11,6 +11,7 @@
 #include "kmm-plan/check/reporting.hpp"
 #include "kmm-plan/render/recipe_run.hpp"
 #include "kmm-plan/source/documents.hpp"
+#include "kmm-plan/source/outputs.hpp"
 #include "kmm-plan/verbs.hpp"
 #include "preflight/images.hpp"
 #include "recipe/files/findings.hpp"
@@ -110,6 +111,7 @@ std::string decisions_text(const std::vector<decide::StateLine>& lines) {
 
 Exit run_show_recipe(const cli::Args& args, cli::Context& context) {
     preflight::require_question(args);
+    require_outputs_apart(args, {});
     const auto documents = read_recipe_documents(args);
     const auto facts = read_facts(args, documents, false);
     const auto names = args.positionals("NAME");

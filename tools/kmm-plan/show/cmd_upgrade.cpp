@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/counted.hpp"
+#include "base/join_some.hpp"
 #include "base/shell_word.hpp"
 #include "base/text.hpp"
 #include "cli/document.hpp"
@@ -13,6 +14,8 @@
 #include "kmm-plan/source/plan_options.hpp"
 #include "kmm-plan/verbs.hpp"
 #include "plan/fleet/upgrade_view.hpp"
+#include "plan/kmm/eligible.hpp"
+#include "plan/kmm/linux_nodes.hpp"
 
 namespace kmm::tool_plan {
 
@@ -117,6 +120,22 @@ std::string upgrade_text(const Source& source, const api::Module& module, const 
            next;
 }
 
+/// Says which nodes the Module selects that kmm-upgrade leaves out, as they run no Linux.
+void note_other_systems(const api::Module& module, const std::vector<const api::Node*>& chosen,
+                        cli::Context& context) {
+    constexpr std::size_t k_named_max = 4;
+    std::vector<std::string> names;
+    for (const auto* node : chosen) {
+        const bool is_selected = plan::selects(module.selector, node->meta.labels);
+        if (is_selected && !plan::runs_linux(*node)) { names.push_back(node->meta.name); }
+    }
+    if (names.empty() || context.verbosity < 0) { return; }
+    context.console.err(names.size() == 1
+                            ? fmt::format("node {} has no part in it: it runs no Linux\n", names.front())
+                            : fmt::format("nodes {} have no part in it: they run no Linux\n",
+                                          base::join_some(names, k_named_max)));
+}
+
 Exit run_upgrade_plan(const cli::Args& args, cli::Context& context) {
     Source source = read_valid_source(args, context);
     apply_what_if(args, source, context);
@@ -129,6 +148,7 @@ Exit run_upgrade_plan(const cli::Args& args, cli::Context& context) {
     std::erase_if(nodes, [&](const plan::UpgradeNode& node) {
         return std::none_of(chosen.begin(), chosen.end(), [&](const auto* one) { return one->meta.name == node.node; });
     });
+    note_other_systems(module, chosen, context);
     if (nodes.empty()) {
         throw Error(Exit::checks_failed, "no-nodes",
                     fmt::format("no node is selected for Module {}", module.full_name()))

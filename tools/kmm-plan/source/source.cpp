@@ -18,6 +18,7 @@
 #include "kmm-plan/source/ignored.hpp"
 #include "kmm-plan/source/live.hpp"
 #include "kmm-plan/source/operator_config.hpp"
+#include "kmm-plan/source/outputs.hpp"
 #include "kube/kubeconfig.hpp"
 #include "plan/decide/policy.hpp"
 #include "plan/kmm/release.hpp"
@@ -206,7 +207,8 @@ std::string given_namespace(const cli::Args& args) {
     return name;
 }
 
-void check_source(Source& source, const cli::Args& args, cli::Context& context) {
+/// `held`: code of the warnings that are not printed here.
+void check_source(Source& source, const cli::Args& args, cli::Context& context, std::string_view held = {}) {
     // What releases take as a PreflightValidation differs, and no plan depends on it.
     std::erase_if(source.objects.release_marks, [](const api::ReleaseMark& mark) {
         return mark.subject.starts_with("PreflightValidation") && mark.what != api::ReleaseMark::What::kind;
@@ -239,10 +241,42 @@ void check_source(Source& source, const cli::Args& args, cli::Context& context) 
     if (has_errors(source.diagnostics)) { throw Error::from_diagnostics(std::move(source.diagnostics)); }
     if (context.verbosity >= 0) {
         for (const auto& diagnostic : source.diagnostics) {
-            if (!is_asked(diagnostic, args)) { continue; }
+            if (!is_asked(diagnostic, args) || diagnostic.code == held) { continue; }
             context.console.err(cli::diagnostic_text(diagnostic, context.color_err));
         }
     }
+}
+
+/// The files that objects come from, and those that were named.
+std::set<std::string> files_of_objects(const Source& source) {
+    std::set<std::string> files;
+    const auto add = [&](const auto& objects) {
+        for (const auto& object : objects) {
+            if (!object.meta.origin.file.empty()) { files.insert(object.meta.origin.file); }
+        }
+    };
+    const api::Objects& objects = source.objects;
+    add(objects.nodes);
+    add(objects.modules);
+    add(objects.node_modules_configs);
+    add(objects.secrets);
+    add(objects.config_maps);
+    add(objects.managed_cluster_modules);
+    add(objects.managed_clusters);
+    add(objects.preflight_validations);
+    add(objects.namespaces);
+    add(objects.doubles);
+    add(objects.pods);
+    add(objects.module_images_configs);
+    add(objects.module_build_sign_configs);
+    add(objects.boot_module_configs);
+    for (const auto* documents : {&objects.operator_configs, &objects.recipes}) {
+        for (const auto& document : *documents) { files.insert(document.file); }
+    }
+    if (const value::Node* named = source.description.find("files"); named != nullptr) {
+        for (const auto& file : named->items()) { files.insert(file.text()); }
+    }
+    return files;
 }
 
 }  // namespace
@@ -287,6 +321,7 @@ std::vector<Source> read_sources(const cli::Args& args, cli::Context& context,
         // A large fleet is not to be held twice: the last source takes the objects themselves.
         add_documents(names, &source == &sources.back() ? std::move(objects) : objects, faults, files, source);
         sort_and_merge(source.diagnostics);
+        require_outputs_apart(args, files_of_objects(source));
     }
     return sources;
 }
@@ -303,42 +338,17 @@ Source read_source(const cli::Args& args, cli::Context& context, const std::vect
 }
 
 std::vector<std::string> read_files(const Source& source) {
-    std::set<std::string> files;
-    const auto add = [&](const auto& objects) {
-        for (const auto& object : objects) {
-            if (!object.meta.origin.file.empty()) { files.insert(object.meta.origin.file); }
-        }
-    };
-    const api::Objects& objects = source.objects;
-    add(objects.nodes);
-    add(objects.modules);
-    add(objects.node_modules_configs);
-    add(objects.secrets);
-    add(objects.config_maps);
-    add(objects.managed_cluster_modules);
-    add(objects.managed_clusters);
-    add(objects.preflight_validations);
-    add(objects.namespaces);
-    add(objects.doubles);
-    add(objects.pods);
-    add(objects.module_images_configs);
-    add(objects.module_build_sign_configs);
-    add(objects.boot_module_configs);
-    for (const auto* documents : {&objects.operator_configs, &objects.recipes}) {
-        for (const auto& document : *documents) { files.insert(document.file); }
-    }
+    auto files = files_of_objects(source);
     for (const auto& finding : source.diagnostics) {
         if (finding.position) { files.insert(finding.position->file); }
-    }
-    if (const value::Node* named = source.description.find("files"); named != nullptr) {
-        for (const auto& file : named->items()) { files.insert(file.text()); }
     }
     return {files.begin(), files.end()};
 }
 
-Source read_valid_source(const cli::Args& args, cli::Context& context, const IsLeftOut& is_left_out) {
+Source read_valid_source(const cli::Args& args, cli::Context& context, const IsLeftOut& is_left_out,
+                         std::string_view held) {
     Source source = read_source(args, context, {}, is_left_out);
-    check_source(source, args, context);
+    check_source(source, args, context, held);
     return source;
 }
 

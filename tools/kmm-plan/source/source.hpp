@@ -58,8 +58,9 @@ void check_secrets(Source& source);
 void drop_notes(Diagnostics& diagnostics);
 
 /// read_source, and the rules of Modules. Errors: as read_source; data (or not_found) with all faults if there is any.
-/// Warnings go to standard error unless -q is given.
-[[nodiscard]] Source read_valid_source(const cli::Args& args, cli::Context& context, const IsLeftOut& is_left_out = {});
+/// Warnings go to standard error unless -q is given; those with code `held` stay in the diagnostics for the caller.
+[[nodiscard]] Source read_valid_source(const cli::Args& args, cli::Context& context, const IsLeftOut& is_left_out = {},
+                                       std::string_view held = {});
 
 /// The same for each context.
 [[nodiscard]] std::vector<Source> read_valid_sources(const cli::Args& args, cli::Context& context);

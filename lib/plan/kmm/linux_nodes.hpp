@@ -4,9 +4,9 @@
 
 #include "api/types.hpp"
 
-namespace kmm::drive {
+namespace kmm::plan {
 
 /// By the label that every kubelet sets; without it, it does.
 [[nodiscard]] bool runs_linux(const api::Node& node);
 
-}  // namespace kmm::drive
+}  // namespace kmm::plan

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which namespace objects of a repository get from GitOps tools and kustomize.
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <string>
+
+#include "unit/cluster/repository_case.hpp"
+
+using namespace kmm;
+using repository_case::Repository;
+
+TEST_SUITE("cluster::unit") {
+    TEST_CASE("-n goes before what GitOps gives, and a kustomization before both") {
+        Repository repository;
+        repository.put_module("apps", "a");
+        repository.put_argo("apps", "drivers");
+        CHECK(repository.namespace_read("a") == "drivers");
+        CHECK(repository.namespace_read("a", "given") == "given");
+        repository.put("apps/kustomization.yaml", "resources: [a.yaml]\nnamespace: own\n");
+        CHECK(repository.namespace_read("a", "given") == "own");
+        CHECK(repository.namespace_read("a") == "own");
+    }
+
+    TEST_CASE("objects that name several repositories say nothing of this one") {
+        Repository repository;
+        repository.put_module("apps", "a");
+        SUBCASE("Argo CD") {
+            repository.put_argo("apps", "drivers", "https://git.example/site/repo.git");
+            CHECK(repository.namespace_read("a") == "drivers");
+            repository.put_argo("charts", "same", "git@git.example:site/repo");
+            CHECK(repository.namespace_read("a") == "drivers");
+            repository.put_argo("charts", "other", "https://git.example/site/another.git");
+            CHECK(repository.namespace_read("a") == "");
+        }
+        SUBCASE("Flux") {
+            repository.put_flux("apps", "drivers", "repo");
+            repository.put_flux("charts", "same", "repo");
+            CHECK(repository.namespace_read("a") == "drivers");
+            repository.put_flux("charts", "other", "another");
+            CHECK(repository.namespace_read("a") == "");
+        }
+    }
+
+    TEST_CASE("targetNamespace of Flux goes before what kustomizations and objects say") {
+        Repository repository;
+        repository.put_module("apps", "a");
+        repository.put("apps/kustomization.yaml", "resources: [a.yaml]\nnamespace: own\n");
+        repository.put_flux("./apps", "drivers");
+        CHECK(repository.namespace_read("a") == "drivers");
+        CHECK_FALSE(repository.is_told("kustomize-not-built"));
+        std::filesystem::remove(repository.dir + "/apps/kustomization.yaml");
+        repository.put_module("apps", "a", "said");
+        repository.put("apps/ns.yaml", "apiVersion: v1\nkind: Namespace\nmetadata: {name: said}\n");
+        CHECK(repository.namespace_read("a") == "drivers");
+        REQUIRE(repository.objects.namespaces.size() == 1);
+        CHECK(repository.objects.namespaces[0].meta.name == "drivers");
+        CHECK(repository.namespace_read("a", "given") == "said");
+        CHECK_FALSE(repository.is_told("kustomize-not-built"));
+    }
+
+    TEST_CASE("a Kustomization of Flux without a path applies the whole repository") {
+        Repository repository;
+        repository.put_module("apps", "a");
+        const auto put = [&](const std::string& name, const std::string& more) {
+            repository.put("flux/" + name + ".yaml", "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\n"
+                                                     "metadata: {name: a, namespace: flux-system}\nspec:\n" + more);
+        };
+        put("all", "  targetNamespace: drivers\n  sourceRef: {kind: GitRepository, name: repo}\n");
+        CHECK(repository.namespace_read("a") == "drivers");
+        // Another repository is not the one that is read.
+        put("some", "  path: clusters\n  sourceRef: {kind: GitRepository, name: other}\n");
+        CHECK(repository.namespace_read("a") == "");
+        put("some", "  path: clusters\n  sourceRef: {kind: GitRepository, name: repo}\n");
+        CHECK(repository.namespace_read("a") == "drivers");
+    }
+
+    TEST_CASE("namespace of fleet.yaml moves objects and renames no Namespace") {
+        Repository repository;
+        repository.put_module("apps", "a", "said");
+        repository.put("apps/ns.yaml", "apiVersion: v1\nkind: Namespace\nmetadata: {name: said}\n");
+        repository.put("apps/fleet.yaml", "namespace: drivers\n");
+        CHECK(repository.namespace_read("a") == "drivers");
+        CHECK(repository.objects.namespaces.at(0).meta.name == "said");
+        CHECK_FALSE(repository.is_told("kustomize-not-built"));
+    }
+
+    TEST_CASE("kustomize.namespace of Argo CD goes before destination and objects") {
+        Repository repository;
+        repository.put_module("apps", "a", "said");
+        repository.put("argo.yaml", "apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: a}\nspec:\n"
+                                    "  source: {path: apps, repoURL: x, kustomize: {namespace: drivers}}\n"
+                                    "  destination: {namespace: other}\n");
+        CHECK(repository.namespace_read("a") == "drivers");
+        CHECK_FALSE(repository.is_told("kustomize-not-built"));
+    }
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kmm-plan/source/outputs.hpp"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "report/formats.hpp"
+
+namespace kmm::tool_plan {
+
+namespace {
+
+using Identity = std::pair<dev_t, ino_t>;
+
+/// nullopt for what is not a regular file.
+std::optional<Identity> identity_of(const std::string& file) {
+    struct stat info {};
+    if (::stat(file.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) { return std::nullopt; }
+    return Identity{info.st_dev, info.st_ino};
+}
+
+}  // namespace
+
+void require_outputs_apart(const cli::Args& args, const std::set<std::string>& inputs) {
+    std::vector<std::pair<const char*, std::string>> outputs;
+    for (const auto& [format, file] : report::parse_files(args.all("report"))) { outputs.emplace_back("report", file); }
+    for (auto& file : args.all("metrics")) { outputs.emplace_back("metrics", std::move(file)); }
+    for (const auto& [option, file] : outputs) {
+        const auto written = identity_of(file);
+        if (!written) { continue; }
+        const auto is_it = [&](const std::string& input) { return identity_of(input) == written; };
+        bool is_read = std::any_of(inputs.begin(), inputs.end(), is_it);
+        for (const char* name : {"filename", "baseline", "operator-config", "facts"}) {
+            const auto files = args.all(name);
+            is_read = is_read || std::any_of(files.begin(), files.end(), is_it);
+        }
+        if (!is_read) { continue; }
+        throw Error(Exit::usage, "out-in-input",
+                    fmt::format("--{} would replace {}, which is read", option, base::escape(file)))
+            .hint("name another file");
+    }
+}
+
+}  // namespace kmm::tool_plan
