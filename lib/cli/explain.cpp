@@ -40,6 +40,7 @@ value::Node headed(std::string_view kind) {
 std::string_view heading(std::string_view kind) {
     if (kind == "reason") return "Reasons of plan lines";
     if (kind == "finding") return "Findings about documents and clusters";
+    if (kind == "error, finding") return "Findings, and errors of the command";
     return kind == "error" ? "Errors of the command" : "Reasons and findings";
 }
 
@@ -47,7 +48,7 @@ std::string_view heading(std::string_view kind) {
 std::string list_text(const std::vector<Code>& codes) {
     constexpr std::size_t column = 30;  // the longest code has 26 characters
     std::string text;
-    for (const std::string_view kind : {"reason", "reason, finding", "finding", "error"}) {
+    for (const std::string_view kind : {"reason", "reason, finding", "finding", "error, finding", "error"}) {
         std::string part;
         for (const auto& code : codes) {
             if (code.kind != kind) continue;

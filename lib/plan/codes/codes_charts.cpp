@@ -29,7 +29,7 @@ constexpr std::array k_chart_texts{
              "Functions of random numbers, of the "
              "present time and of new certificates would make each rendering differ.",
              "set the value in the values, or give --placeholders to render chart"},
-    CodeText{"placeholder", "warning", "a template gets a fixed text in place of a random one",
+    CodeText{"placeholder", "finding", "a template gets a fixed text in place of a random one",
              "--placeholders is given, for output that is read and not applied.", "set the value in the values"},
     CodeText{"recipe-too-large", "error", "a chart is over a limit",
              "Limits on files, steps, depth and output protect against templates without an end.",
