@@ -41,7 +41,8 @@ constexpr std::array k_reason_texts{
              "KMM keeps what stands in spec.modules and unloads what stands in status.modules alone.", ""},
     CodeText{"no-kernel-mapping", "reason", "",
              "Kernel mappings are tried in list order: a literal must be equal to the kernel version, a "
-             "regexp must be found somewhere in it. Without a match KMM removes what the node's entry has of the Module.",
+             "regexp must be found somewhere in it. Without a match KMM removes what the node's entry has of the "
+             "Module.",
              ""},
     CodeText{"no-module-loader", "reason", "",
              "Such a Module only deploys a device plugin or a DRA driver on the nodes it selects.", ""},
