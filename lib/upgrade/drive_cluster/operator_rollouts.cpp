@@ -117,7 +117,7 @@ std::string OperatorRollouts::await(const std::vector<value::Document>& document
             workloads = workloads_of(groups);
         } catch (const Error& error) {
             if (error.exit() != Exit::no_permission) throw;
-            unlisted = "rollouts of operators are not known: this user may not list daemonsets.apps and deployments.apps";
+            unlisted = "rollouts of operators are not known: this user may not list DaemonSets and Deployments";
             return {};
         }
         if (auto now = state_of(workloads); now != state) {

@@ -80,8 +80,8 @@ struct RolloutServer {
         const int observed = now < changed_at + 2s ? 1 : 2;
         return fmt::format("{{kind: DaemonSetList, apiVersion: apps/v1, items: [{{metadata: {{name: calico-node, "
                            "namespace: calico-system, generation: {}, ownerReferences: [{{apiVersion: {}/v1, kind: "
-                           "Installation, name: default}}]}}, status: {{observedGeneration: {}, desiredNumberScheduled: "
-                           "2, updatedNumberScheduled: {}, numberAvailable: 2}}}}]}}",
+                           "Installation, name: default}}]}}, status: {{observedGeneration: {}, "
+                           "desiredNumberScheduled: 2, updatedNumberScheduled: {}, numberAvailable: 2}}}}]}}",
                            generation, group, observed, now < changed_at || now >= complete_at ? 2 : 1);
     }
 
