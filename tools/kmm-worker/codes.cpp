@@ -120,6 +120,8 @@ constexpr auto k_codes = std::to_array<CodeRow>({
      "kmm-upgrade abort --rollback all --restore-etcd restores a snapshot on every member"},
     {"etcd-external", std::nullopt, "etcd does not run as a static Pod of this node: no snapshot was taken",
      "take its snapshot where it runs"},
+    {"etcd-learner", Exit::checks_failed, "the member of etcd on this node is a learner: no snapshot was taken",
+     "etcdctl member promote ID, or take the snapshot on a node whose member votes"},
     {"etcd-not-found", Exit::checks_failed, "the manifest of etcd does not tell where etcd listens",
      "leave the snapshot out, and take one with etcdctl snapshot save"},
     {"etcd-not-healthy", Exit::unhealthy, "the restored etcd has no leader, or not all of its members",

@@ -173,12 +173,17 @@ EtcdFacts read_etcd(const Place& place, net::HttpClient& client, const std::stri
 }
 
 std::optional<std::uint64_t> etcd_revision(const Place& place, net::HttpClient& client, const std::string& manifest) {
+    value::Node status;
     try {
-        const auto status = Gateway(place, client, etcd_url(manifest)).ask("/v3/maintenance/status", "{}");
-        return etcd_number(status.find_path({"header", "revision"}));
+        status = Gateway(place, client, etcd_url(manifest)).ask("/v3/maintenance/status", "{}");
     } catch (const Error&) {
         return std::nullopt;
     }
+    if (const auto* learner = status.find("isLearner"); learner != nullptr && learner->as_bool() == true)
+        throw Error(Exit::checks_failed, "etcd-learner",
+                    "the member of etcd on this node is a learner, which may lack what was written")
+            .hint("etcdctl member promote ID, or take the snapshot on a node whose member votes");
+    return etcd_number(status.find_path({"header", "revision"}));
 }
 
 value::Node etcd_document(const EtcdFacts& facts) {

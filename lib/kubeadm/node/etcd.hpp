@@ -48,7 +48,8 @@ struct EtcdFacts {
 /// `manifest` is the text of etcd's; where it names no address only that is known. Three requests of 2 s at most.
 /// Errors: unavailable "etcd-unreachable"; io "etcd-refused".
 [[nodiscard]] EtcdFacts read_etcd(const Place& place, net::HttpClient& client, const std::string& manifest);
-/// The revision of its data now; nullopt if it does not tell.
+/// The revision of its data now; nullopt if it does not tell. Errors: checks_failed "etcd-learner" if its member does
+/// not vote.
 [[nodiscard]] std::optional<std::uint64_t> etcd_revision(const Place& place, net::HttpClient& client,
                                                          const std::string& manifest);
 [[nodiscard]] value::Node etcd_document(const EtcdFacts& facts);

@@ -53,7 +53,7 @@ struct KubeletOptions {
 /// Copies manifests, certificates, kubeconfigs and files of the kubelet below k_state_directory/backups/NAME, each with
 /// its digest, and reads them again. With `etcd` a snapshot of the data of etcd is taken through it, where etcd is one
 /// of the static Pods. A backup of that name that is there is verified and kept. Errors: integrity "backup-damaged";
-/// checks_failed "backup-without-etcd"; those of save_etcd_snapshot; io.
+/// checks_failed "backup-without-etcd", "etcd-learner"; those of save_etcd_snapshot; io.
 [[nodiscard]] StepResult make_backup(const Node& node, const std::string& name, net::HttpClient* etcd = nullptr);
 /// Only verifies. Errors: not_found "backup-not-found"; integrity "backup-damaged".
 [[nodiscard]] StepResult verify_backup(const Node& node, const std::string& name);

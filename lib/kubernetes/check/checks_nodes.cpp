@@ -196,19 +196,24 @@ Finding disk_space(const CheckInput& input) {
         const auto* list = facts.find("disks");
         const auto* database = facts.find_path({"etcd", "sizeBytes"});
         const auto copies = k_copies * (database == nullptr ? 0 : database->as_int().value_or(0));
+        if (list == nullptr || list->items().empty()) {
+            unknown.push_back(fmt::format("{} (no disk was reported)", base::escape(name)));
+        }
         for (const auto& space : k_spaces) {
             if (const auto reason = unread_reason(facts, fmt::format("disk {}", space.purpose)); !reason.empty())
                 unknown.push_back(fmt::format("{} ({})", base::escape(name), reason));
             if (list == nullptr) continue;
             for (const auto& item : list->items()) {
+                if (item.get_string({"purpose"}) != space.purpose) continue;
                 const auto* free = item.find("freeBytes");
                 const auto bytes = free == nullptr ? std::nullopt : free->as_int();
+                const auto path = base::escape(item.get_string({"path"}));
+                if (!bytes) { unknown.push_back(fmt::format("{} (free space of {})", base::escape(name), path)); }
                 const bool has_copies = space.purpose == "kubernetes" && copies != 0;
                 const auto needed = space.bytes + (has_copies ? copies : 0);
-                if (item.get_string({"purpose"}) != space.purpose || !bytes || *bytes >= needed) continue;
+                if (!bytes || *bytes >= needed) continue;
                 problems.push_back(fmt::format(
-                    "{} has {} free, expected {}{}", base::escape(item.get_string({"path"})),
-                    base::format_bytes(static_cast<std::uint64_t>(*bytes)),
+                    "{} has {} free, expected {}{}", path, base::format_bytes(static_cast<std::uint64_t>(*bytes)),
                     base::format_bytes(static_cast<std::uint64_t>(needed)),
                     has_copies ? fmt::format(", with {} copies of the data of etcd", k_copies) : std::string()));
             }

@@ -116,7 +116,7 @@ Finding pdb_blocks_drain(const CheckInput& input) {
             fixes.insert(fix_of_budget(*over.front()));
         }
     }
-    auto finding = fail_if_any(bad, fmt::format("budgets that allow an eviction: {}", input.inventory.budgets.size()));
+    auto finding = fail_if_any(bad, fmt::format("budgets that stop no eviction: {}", input.inventory.budgets.size()));
     finding.fix = base::join(std::vector<std::string>(fixes.begin(), fixes.end()), "; ");
     return finding;
 }

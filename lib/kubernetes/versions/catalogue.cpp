@@ -37,13 +37,11 @@ public:
         } else if (is_list(*versions, "versions")) {
             for (const auto& item : versions->items()) { read_entry(item, catalogue); }
         }
-        if (const Node* minors = root.find("minors"); minors != nullptr && is_list(*minors, "minors")) {
+        if (const Node* minors = root.find("minors"); minors != nullptr && is_list(*minors, "minors"))
             for (const auto& item : minors->items()) { read_minor(item, catalogue); }
-        }
         if (const Node* applications = root.find("applications");
-            applications != nullptr && is_list(*applications, "applications")) {
+            applications != nullptr && is_list(*applications, "applications"))
             for (const auto& item : applications->items()) { read_application(item, catalogue); }
-        }
         sort(catalogue);
     }
 
@@ -187,6 +185,9 @@ private:
         entry.applied_patches = strings_of(item, "applied_patches");
         entry.available_patches = strings_of(item, "available_patches");
         entry.etcd = optional_text(item, "etcd");
+        if (!entry.etcd.empty() && !Version::parse(entry.etcd))
+            fault(item.find("etcd")->mark(), "bad-value",
+                  fmt::format("etcd: expected a version as 3.6.5-0, found '{}'", base::escape(entry.etcd)));
         entry.coredns = optional_text(item, "coredns");
         entry.pause = optional_text(item, "pause");
         if (!version) { return; }
@@ -258,10 +259,11 @@ private:
         removed.admission_plugins = strings_of(node, "admission_plugins");
         removed.feature_gates = strings_of(node, "feature_gates");
         removed.locked_gates = strings_of(node, "locked_gates");
-        for (const auto& gate : removed.locked_gates)
-            if (!gate.ends_with("=true") && !gate.ends_with("=false"))
-                fault(node.find("locked_gates")->mark(), "bad-value",
-                      fmt::format("locked_gates: expected NAME=true or NAME=false, found '{}'", base::escape(gate)));
+        const Node* locked = node.find("locked_gates");
+        for (const auto& gate : locked == nullptr ? std::vector<Node>() : locked->items())
+            if (!gate.text().ends_with("=true") && !gate.text().ends_with("=false"))
+                fault(gate.mark(), "bad-value",
+                      fmt::format("locked_gates: expected NAME=true or NAME=false, found {}", found(gate)));
     }
 
     void read_known_issue(const Node& item, const std::optional<MinorVersion>& minor, std::vector<KnownIssue>& issues) {
@@ -483,17 +485,15 @@ const Catalogue& builtin_catalogue() {
 }
 
 void add_known(Catalogue& catalogue, const Catalogue& other) {
-    for (const auto& facts : other.minors) {
+    for (const auto& facts : other.minors)
         if (catalogue.facts_of(facts.minor) == nullptr) { catalogue.minors.push_back(facts); }
-    }
     std::sort(catalogue.minors.begin(), catalogue.minors.end(),
               [](const auto& a, const auto& b) { return a.minor < b.minor; });
     for (auto& entry : catalogue.versions) {
         const auto* known = other.find(entry.version);
         if (known == nullptr) { continue; }
-        for (auto tag : {&VersionEntry::etcd, &VersionEntry::coredns, &VersionEntry::pause}) {
+        for (auto tag : {&VersionEntry::etcd, &VersionEntry::coredns, &VersionEntry::pause})
             if ((entry.*tag).empty()) { entry.*tag = known->*tag; }
-        }
     }
 }
 

@@ -28,8 +28,8 @@ public:
     virtual ~Networking() = default;
     /// Applies the manifests of `subject.networking`, waits for their rollouts and for those that operators begin, and
     /// has NetworkCanary try the network if the subject names an image; what was done and what was not tried, for
-    /// people. Can be repeated. Errors: those of OperatorRollouts; those of NetworkCanary; those of the reader and of
-    /// the API server; unhealthy "not-verified" names what is not ready at `deadline`. Throws Leave.
+    /// people. Can be repeated. Errors: those of OperatorRollouts and of NetworkCanary; those of the reader and of the
+    /// API server; unhealthy "not-verified" names what is not ready at `deadline`. Throws Leave.
     [[nodiscard]] virtual std::string apply(const upgrade::Header& run, const upgrade::kubernetes::Subject& subject,
                                             const Deadline& deadline, const std::function<bool()>& interrupted) = 0;
     /// Removes the Pods of NetworkCanary that a process has left which was killed. Errors: those of

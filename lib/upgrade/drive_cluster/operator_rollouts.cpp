@@ -117,8 +117,7 @@ std::string OperatorRollouts::await(const std::vector<value::Document>& document
             workloads = workloads_of(groups);
         } catch (const Error& error) {
             if (error.exit() != Exit::no_permission) throw;
-            unlisted =
-                "rollouts of operators are not known: this user may not list daemonsets.apps and deployments.apps";
+            unlisted = "rollouts of operators are not known: this user may not list DaemonSets and Deployments";
             return {};
         }
         if (auto now = state_of(workloads); now != state) {
@@ -128,7 +127,7 @@ std::string OperatorRollouts::await(const std::vector<value::Document>& document
         for (const auto& each : workloads)
             if (auto found = rollout_problem(each); !found.empty()) return found;
         const bool is_quiet = clock_.monotonic() - since >= k_quiet || (workloads.empty() && !has_custom);
-        return is_quiet ? std::string() : "whether an operator begins a rollout";
+        return is_quiet ? std::string() : "it is not known yet whether an operator begins a rollout";
     };
     await_clear(clock_, deadline, interrupted,
                 fmt::format("see the status of objects of {}, the log of their operator, and kubectl get daemonsets,"

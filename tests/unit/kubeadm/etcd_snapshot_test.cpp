@@ -252,6 +252,10 @@ TEST_CASE("a backup with a snapshot of etcd is verified with it, and kept") {
 
     CHECK(!make_backup(node, "b2").already);
     CHECK(code_of([&] { static_cast<void>(make_backup(node, "b2", &gateway)); }) == "backup-without-etcd");
+    Gateway learner(200, R"({"header": {"revision": "5"}, "isLearner": true})");
+    CHECK(code_of([&] { static_cast<void>(make_backup(node, "b3", &learner)); }) == "etcd-learner");
+    CHECK(learner.asked.size() == 1);
+    CHECK(!node.place.exists("/var/lib/kmm-node/backups/b3"));
     for (const int status : {0, 403}) {
         Gateway refusing(status, "permission denied");
         CHECK(code_of([&] { static_cast<void>(make_backup(node, "b3", &refusing)); }) ==

@@ -90,7 +90,7 @@ TEST_CASE("every fault is reported, with its place") {
         "- version: v1.34\n"
         "- version: 1.34.1\n  upgrade_form: [v1.33.0]\n  upgrade_from: [v1.32.0, v1.35.0, v1.33.0, v1.33.0, 7]\n  "
         "downgrade_to: v1.33.0\n"
-        "- version: v1.34.1\n  pause: 3.10\n  downgrade_to: [v1.33.9]\n"
+        "- version: v1.34.1\n  pause: 3.10\n  etcd: 3.x\n  downgrade_to: [v1.33.9]\n"
         "- etcd: ''\n"
         "- v1.2.3\n"
         "minors:\n"
@@ -110,25 +110,26 @@ TEST_CASE("every fault is reported, with its place") {
         "versions.yaml:6:17: downgrade_to: expected a list, found the string 'v1.33.0'",
         "versions.yaml:7:12: version v1.34.1 is listed twice, first at versions.yaml:3:12",
         "versions.yaml:8:10: pause: expected a string, found the number '3.10'",
-        "versions.yaml:9:18: downgrade_to of v1.34.1: expected a version of v1.34, found v1.33.9",
-        "versions.yaml:10:3: version is missing, expected MAJOR.MINOR.PATCH as v1.34.4",
-        "versions.yaml:10:9: etcd: expected a string, found the string ''",
-        "versions.yaml:11:3: versions: expected a mapping with version, found the string 'v1.2.3'",
-        "versions.yaml:13:10: minor: expected a string, found the number '1.30'",
-        "versions.yaml:14:11: cgroup: expected any or v2, found 'v3'",
-        "versions.yaml:15:32: feature_gates: A is listed twice",
-        "versions.yaml:15:46: complete: expected true or false, found the string 'maybe'",
-        "versions.yaml:15:53: removed: field x is not known, expected one of complete, apiserver_flags, "
+        "versions.yaml:9:9: etcd: expected a version as 3.6.5-0, found '3.x'",
+        "versions.yaml:10:18: downgrade_to of v1.34.1: expected a version of v1.34, found v1.33.9",
+        "versions.yaml:11:3: version is missing, expected MAJOR.MINOR.PATCH as v1.34.4",
+        "versions.yaml:11:9: etcd: expected a string, found the string ''",
+        "versions.yaml:12:3: versions: expected a mapping with version, found the string 'v1.2.3'",
+        "versions.yaml:14:10: minor: expected a string, found the number '1.30'",
+        "versions.yaml:15:11: cgroup: expected any or v2, found 'v3'",
+        "versions.yaml:16:32: feature_gates: A is listed twice",
+        "versions.yaml:16:46: complete: expected true or false, found the string 'maybe'",
+        "versions.yaml:16:53: removed: field x is not known, expected one of complete, apiserver_flags, "
         "controller_manager_flags, scheduler_flags, kubelet_flags, admission_plugins, feature_gates, locked_gates",
-        "versions.yaml:15:73: locked_gates: expected NAME=true or NAME=false, found 'B'",
-        "versions.yaml:18:5: known_issues: issue is missing",
-        "versions.yaml:18:26: known_issues: expected a version of v1.34, found v1.33.0",
-        "versions.yaml:18:35: versions: expected MAJOR.MINOR.PATCH as v1.34.4, found 'x'",
-        "versions.yaml:18:45: when: expected host-name-differs, found 'always'",
-        "versions.yaml:18:53: known_issues: field issues is not known, expected one of versions, issue, when",
-        "versions.yaml:19:16: known_issues: versions: expected a version, found none",
-        "versions.yaml:19:27: issue: expected a string, found the string ''",
-        "versions.yaml:20:5: known_issues: expected a mapping with versions and issue, found the string 'v1.34.1'",
+        "versions.yaml:16:74: locked_gates: expected NAME=true or NAME=false, found the string 'B'",
+        "versions.yaml:19:5: known_issues: issue is missing",
+        "versions.yaml:19:26: known_issues: expected a version of v1.34, found v1.33.0",
+        "versions.yaml:19:35: versions: expected MAJOR.MINOR.PATCH as v1.34.4, found 'x'",
+        "versions.yaml:19:45: when: expected host-name-differs, found 'always'",
+        "versions.yaml:19:53: known_issues: field issues is not known, expected one of versions, issue, when",
+        "versions.yaml:20:16: known_issues: versions: expected a version, found none",
+        "versions.yaml:20:27: issue: expected a string, found the string ''",
+        "versions.yaml:21:5: known_issues: expected a mapping with versions and issue, found the string 'v1.34.1'",
     };
     CHECK(kmm::base::join(lines, "\n") == kmm::base::join(expected, "\n"));
 }

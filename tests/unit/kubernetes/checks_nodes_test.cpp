@@ -352,6 +352,10 @@ TEST_CASE("space on nodes: for images wherever they are, for copies of etcd's da
           "w: /etc/kubernetes has 95.4 MiB free, expected 100.0 MiB");
     trips("disk-space", {{"b", {"sizeBytes: 100,", "sizeBytes: 1000000000,"}}},
           "b: /etc/kubernetes has 1.9 GiB free, expected 2.0 GiB, with 2 copies of the data of etcd");
+    trips("disk-space", {{"w", {"disks: [{purpose: kubernetes, path: /etc/kubernetes, freeBytes: 2000000000",
+                                "disks: [{purpose: kubernetes, path: /etc/kubernetes, freeBytes: null"}}},
+          "not known: w (free space of /etc/kubernetes)", Outcome::skip);
+    trips("disk-space", {{"w", {"disks: [", "volumes: ["}}}, "not known: w (no disk was reported)", Outcome::skip);
     trips("disk-space", {{"w", {"cgroup: v2", "cgroup: v2\nunread: [{field: disk images, reason: no access}]"}}},
           "not known: w (no access)", Outcome::skip);
     CHECK(node_results().at("backup-valid").outcome == Outcome::skip);

@@ -128,6 +128,25 @@ TEST_CASE("kube-proxy stays within the skew of the control planes until kubeadm 
                                                "minors older than API server v1.35.4")));
 }
 
+TEST_CASE("gates that went before v1.32 are known, and those that were locked") {
+    const auto flags_with = [](const std::string& gates, const char* from, const char* target) {
+        auto text = control_plane("a", from) + worker("b", from);
+        text.replace(text.find("--profiling=false"), 17, "'--feature-gates=" + gates + "'");
+        const auto results = results_of(inventory_of(text), target);
+        const auto& found = results.at("removed-flags");
+        return found.outcome == Outcome::fail ? found.detail : std::string();
+    };
+    CHECK(flags_with("SeccompDefault=true", "v1.28.15", "v1.29.15") ==
+          "kube-apiserver on a: feature gate SeccompDefault (gone in v1.29)");
+    CHECK(flags_with("ProxyTerminatingEndpoints=true", "v1.29.15", "v1.30.14") ==
+          "kube-apiserver on a: feature gate ProxyTerminatingEndpoints (gone in v1.30)");
+    CHECK(flags_with("JobReadyPods=true", "v1.30.14", "v1.31.14") ==
+          "kube-apiserver on a: feature gate JobReadyPods (gone in v1.31)");
+    CHECK(flags_with("PodHostIPs=false", "v1.29.15", "v1.30.14") ==
+          "kube-apiserver on a: feature gate PodHostIPs=false (locked to true from v1.30 on)");
+    CHECK(flags_with("PodHostIPs=true", "v1.29.15", "v1.30.14").empty());
+}
+
 TEST_CASE("an etcd whose version is not known may have a known issue") {
     const auto issues_with = [](const std::string& image) {
         const auto text = control_plane("a", "v1.32.13") + worker("b", "v1.32.13") + R"(---

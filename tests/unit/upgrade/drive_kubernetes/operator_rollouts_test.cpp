@@ -81,8 +81,7 @@ struct RolloutServer {
         return fmt::format("{{kind: DaemonSetList, apiVersion: apps/v1, items: [{{metadata: {{name: calico-node, "
                            "namespace: calico-system, generation: {}, ownerReferences: [{{apiVersion: {}/v1, kind: "
                            "Installation, name: default}}]}}, status: {{observedGeneration: {}, "
-                           "desiredNumberScheduled: "
-                           "2, updatedNumberScheduled: {}, numberAvailable: 2}}}}]}}",
+                           "desiredNumberScheduled: 2, updatedNumberScheduled: {}, numberAvailable: 2}}}}]}}",
                            generation, group, observed, now < changed_at || now >= complete_at ? 2 : 1);
     }
 
@@ -124,6 +123,8 @@ TEST_CASE("an operator that changes nothing is given half a minute") {
     server.changed_at = server.complete_at = 0s;
     server.clock.sleep_for(10s);
     static_cast<void>(server.await(k_definition));
+    REQUIRE_FALSE(server.said.empty());
+    CHECK(server.said.front().starts_with("waits: it is not known yet whether an operator begins a rollout; 14m"));
     CHECK(server.clock.monotonic() >= 40s);
     CHECK(server.clock.monotonic() < 60s);
 }
