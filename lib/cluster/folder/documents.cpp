@@ -232,6 +232,7 @@ private:
         target_.set_namespace(own.empty() || given_.is_forced ? given_.name : own);
         moved_ = given_.is_forced ? MovedObjects{given_.name, given_.is_of_kustomize}
                                   : MovedObjects{kustomizations_.moved_to(file), true};
+        if (moved_.to.empty() && kustomizations_.is_always_moved(file)) { moved_ = {own, true, false}; }
         read_text(file, Empty::fine);
         target_.set_namespace("");
         moved_ = {};
