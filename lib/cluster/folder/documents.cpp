@@ -17,8 +17,6 @@
 
 #include "api/codec.hpp"
 #include "api/object_decoder.hpp"
-#include "base/counted.hpp"
-#include "base/join_some.hpp"
 #include "base/shell_word.hpp"
 #include "base/text.hpp"
 #include "cluster/folder/compare_reference.hpp"
