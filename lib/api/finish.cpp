@@ -103,6 +103,12 @@ void join_definition(CustomResourceDefinition& kept, const CustomResourceDefinit
     kept.spec_fields = std::move(fields);
 }
 
+/// Each overlay of a repository may have the Namespace of its objects: it is at fault where they differ.
+bool is_same_declared(const Namespace& kept, const Namespace& other) {
+    return kept.meta.uid.empty() && other.meta.uid.empty() && kept.meta.labels == other.meta.labels &&
+           kept.meta.annotations == other.meta.annotations;
+}
+
 /// Of one object that a server gave twice the later counts. `doubles`, if given, gets the objects that are left out.
 template <typename T>
 void sort_and_check(std::vector<T>& objects, std::string_view kind, Diagnostics& diagnostics,
@@ -127,6 +133,9 @@ void sort_and_check(std::vector<T>& objects, std::string_view kind, Diagnostics&
         if constexpr (std::is_same_v<T, CustomResourceDefinition>) {
             join_definition(kept.back(), object);
             continue;
+        }
+        if constexpr (std::is_same_v<T, Namespace>) {
+            if (is_same_declared(kept.back(), object)) { continue; }
         }
         if (is_same_served(kept.back(), object)) {
             if (object.meta.resource_version > kept.back().meta.resource_version) { kept.back() = std::move(object); }

@@ -330,8 +330,18 @@ private:
                "remove the tag");
     }
 
+    /// The text that base64 stands for, as kubectl reads it.
+    Node binary(const std::string& tag, const std::string& text, Mark mark) {
+        auto bytes = base::from_base64(text);
+        if (bytes && base::is_utf8(*bytes)) return Node(std::move(*bytes));
+        report("bad-tag", fmt::format("expected a text in base64 behind the tag '{}', found '{}'", tag,
+                                      base::escape(text)), mark);
+        return Node(text);
+    }
+
     Node scalar(const std::string& tag, const std::string& text, Mark mark) {
         if (tag == "!" || is_core(tag, "str")) return Node(text);
+        if (is_core(tag, "binary")) return binary(tag, text, mark);
         const auto plain = resolve_plain(text);
         if (plain.not_a_number) {
             report("bad-number", fmt::format("expected a value that JSON can hold, found the number {}", text), mark,

@@ -17,8 +17,6 @@
 
 #include "api/codec.hpp"
 #include "api/object_decoder.hpp"
-#include "base/counted.hpp"
-#include "base/join_some.hpp"
 #include "base/shell_word.hpp"
 #include "base/text.hpp"
 #include "cluster/folder/compare_reference.hpp"
@@ -232,6 +230,7 @@ private:
         target_.set_namespace(own.empty() || given_.is_forced ? given_.name : own);
         moved_ = given_.is_forced ? MovedObjects{given_.name, given_.is_of_kustomize}
                                   : MovedObjects{kustomizations_.moved_to(file), true};
+        if (moved_.to.empty() && kustomizations_.is_always_moved(file)) { moved_ = {own, true, false}; }
         read_text(file, Empty::fine);
         target_.set_namespace("");
         moved_ = {};

@@ -68,11 +68,12 @@ bool may_apply(std::string_view front) {
     return (has(k_argo) && has("Application")) || (has(k_flux) && has("Kustomization"));
 }
 
-/// Members with which kustomize changes objects, in Flux and in Argo CD.
+/// Members with which kustomize changes objects of KMM, in Flux and in Argo CD. It sees no image, selector or template
+/// in them.
 bool has_patches(const value::Node& settings) {
-    constexpr std::array<std::string_view, 11> k_changing = {
-        "patches",    "patchesStrategicMerge", "patchesJson6902", "images",            "namePrefix",  "nameSuffix",
-        "components", "commonMetadata",        "commonLabels",    "commonAnnotations", "replacements"};
+    constexpr std::array<std::string_view, 7> k_changing = {
+        "patches",    "patchesStrategicMerge", "patchesJson6902", "namePrefix",
+        "nameSuffix", "components",            "replacements"};
     return std::any_of(k_changing.begin(), k_changing.end(), [&](std::string_view name) {
         const auto* member = settings.find(name);
         return member != nullptr && !(member->items().empty() && member->members().empty() && member->text().empty());

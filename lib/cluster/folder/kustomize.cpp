@@ -22,9 +22,9 @@ constexpr std::array<std::string_view, 9> k_parts{"patches",      "patchesStrate
                                                   "replacements", "transformers",          "generators",
                                                   "validators",   "configurations",        "crds"};
 /// Members that change objects of KMM. Labels do not: kustomize knows no selector of theirs.
-constexpr std::array<std::string_view, 10> k_changes{
-    "patches", "patchesStrategicMerge", "patchesJson6902", "replacements", "transformers",
-    "vars",    "namePrefix",            "nameSuffix",      "components",   "configurations"};
+constexpr std::array<std::string_view, 9> k_changes{
+    "patches", "patchesStrategicMerge", "patchesJson6902", "replacements",  "transformers",
+    "vars",    "namePrefix",            "nameSuffix",      "configurations"};
 
 /// Members that may change names of Secrets and ConfigMaps inside Modules, which kustomize does not by itself.
 constexpr std::array<std::string_view, 5> k_referrers{"configurations", "crds", "transformers", "replacements", "vars"};
@@ -100,7 +100,7 @@ std::set<std::string> namespaces_in(std::string_view text) {
 bool MovedObjects::changes(std::string_view front, bool is_whole) const {
     if (to.empty()) { return false; }
     if (!is_whole || (renames && front.find("Namespace") != std::string_view::npos)) { return true; }
-    const auto names = namespaces_in(front);
+    const auto names = moves ? namespaces_in(front) : std::set<std::string>();
     return std::any_of(names.begin(), names.end(), [&](const std::string& name) { return name != to; });
 }
 
@@ -112,7 +112,7 @@ void MovedObjects::apply(value::Node& object) const {
     auto* metadata = object.find("metadata");
     if (metadata == nullptr) { return; }
     const bool is_namespace = object.get_string({"kind"}) == "Namespace" && object.get_string({"apiVersion"}) == "v1";
-    if (is_namespace && !renames) { return; }
+    if (is_namespace ? !renames : !moves) { return; }
     auto* said = metadata->find(is_namespace ? "name" : "namespace");
     if (said == nullptr || said->text().empty()) { return; }
     const auto mark = said->mark();
@@ -137,9 +137,32 @@ Kustomizations Kustomizations::among(const std::vector<std::string>& files) {
     // The name without an ending is none of a document.
     for (const auto& directory : directories) { read(directory + "/Kustomization"); }
     for (std::size_t i = 0; i < result.all_.size(); ++i) {
-        for (const auto& resource : result.all_[i].resources) { result.by_resource_[resource].push_back(i); }
+        for (const auto* list : {&result.all_[i].resources, &result.all_[i].components}) {
+            for (const auto& resource : *list) { result.by_resource_[resource].push_back(i); }
+        }
     }
+    result.follow_components();
     return result;
+}
+
+void Kustomizations::follow_components() {
+    std::map<std::string, const Kustomization*> known;
+    for (const auto& one : all_) { known.emplace(one.directory, &one); }
+    const auto changes = [&](const Kustomization& user, const std::string& component) {
+        const auto found = known.find(component);
+        return found == known.end() || found->second->changes ||
+               (user.given_namespace.empty() && !found->second->given_namespace.empty());
+    };
+    // A component may have components.
+    for (bool is_open = true; is_open;) {
+        is_open = false;
+        for (auto& user : all_) {
+            if (user.changes) { continue; }
+            user.changes = std::any_of(user.components.begin(), user.components.end(),
+                                       [&](const std::string& component) { return changes(user, component); });
+            is_open = is_open || user.changes;
+        }
+    }
 }
 
 void Kustomizations::add(const std::string& file, std::string_view text) {
@@ -155,7 +178,8 @@ void Kustomizations::add(const std::string& file, std::string_view text) {
     for (const auto key : k_resources) {
         const value::Node* list = root.find(key);
         if (list == nullptr) { continue; }
-        for (const auto& item : list->items()) { made.resources.insert(joined(made.directory, item.text())); }
+        auto& into = key == "components" ? made.components : made.resources;
+        for (const auto& item : list->items()) { into.insert(joined(made.directory, item.text())); }
     }
     for (const auto key : k_parts) {
         const value::Node* list = root.find(key);
@@ -219,6 +243,20 @@ std::string Kustomizations::moved_to(const std::string& file) const {
         at = user.directory;
     }
     return name;
+}
+
+bool Kustomizations::is_always_moved(const std::string& file) const {
+    std::set<std::size_t> seen;
+    return is_always_moved(joined(file, ""), seen);
+}
+
+bool Kustomizations::is_always_moved(const std::string& place, std::set<std::size_t>& seen) const {
+    const auto found = by_resource_.find(place);
+    return found != by_resource_.end() &&
+           std::all_of(found->second.begin(), found->second.end(), [&](std::size_t user) {
+               return !all_[user].given_namespace.empty() ||
+                      (seen.insert(user).second && is_always_moved(all_[user].directory, seen));
+           });
 }
 
 std::string Kustomizations::namespace_of(const std::string& file) const {

@@ -29,6 +29,7 @@ struct GeneratedObject {
 struct MovedObjects {
     std::string to;        ///< "" for none
     bool renames = false;  ///< Namespaces get that name, too
+    bool moves = true;     ///< false: nothing but that
 
     /// Whether it may change objects of a text that begins with `front`, which is all of it if `is_whole`.
     [[nodiscard]] bool changes(std::string_view front, bool is_whole) const;
@@ -49,6 +50,8 @@ public:
     /// kustomization. "" if none says one, or if several have the file, or the directory of one of them, as a resource:
     /// each makes objects of its own.
     [[nodiscard]] std::string moved_to(const std::string& file) const;
+    /// Whether each kustomization that has a file as a resource is, or is for another that is, one with a namespace.
+    [[nodiscard]] bool is_always_moved(const std::string& file) const;
     /// Which namespace objects of a file get that say none: moved_to, else that of the nearest kustomization with one,
     /// else "".
     [[nodiscard]] std::string namespace_of(const std::string& file) const;
@@ -66,12 +69,17 @@ private:
     struct Kustomization {
         std::string file, directory;
         std::string given_namespace;   ///< "" if it says none
-        std::set<std::string> resources;  ///< files, and directories of other kustomizations
+        std::set<std::string> resources;   ///< files, and directories of other kustomizations
+        std::set<std::string> components;  ///< directories; what they do is done to the resources, too
         bool changes = false;
         std::vector<std::pair<value::Node, bool>> generated;  ///< objects, each and whether its name gets a hash
     };
 
     void add(const std::string& file, std::string_view text);
+    /// is_always_moved of what lies at `place`, a file or directory. `seen`: those that were asked.
+    [[nodiscard]] bool is_always_moved(const std::string& place, std::set<std::size_t>& seen) const;
+    /// Notes which kustomizations change objects by a component, as it does itself or cannot be seen.
+    void follow_components();
     /// Those that a file is a resource of, nearest first.
     [[nodiscard]] std::vector<const Kustomization*> users_of(const std::string& file) const;
 

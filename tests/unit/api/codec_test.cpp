@@ -290,6 +290,16 @@ TEST_SUITE("api::unit") {
         CHECK(result.objects.nodes.size() == 1);
     }
 
+    TEST_CASE("a Namespace that is declared twice alike is one, and a fault where the two differ") {
+        const std::string space = "apiVersion: v1\nkind: Namespace\nmetadata: {name: a, labels: {b: c}}\n";
+        const Read alike = read(space + "---\n" + space);
+        CHECK(only(alike) == "0 diagnostics");
+        CHECK(alike.objects.namespaces.size() == 1);
+        const Read differ = read(space + "---\napiVersion: v1\nkind: Namespace\nmetadata: {name: a}\n");
+        CHECK(only(differ) ==
+              "5:1 duplicate-object: Namespace a is already defined at f.yaml:1:1 | remove one of the two");
+    }
+
     TEST_CASE("faults of what nothing of KMM names are one note, if there is a Module") {
         const std::string secret =
             "apiVersion: v1\nkind: Secret\nmetadata: {name: pull, namespace: a}\ndata: {k: '?'}\n";

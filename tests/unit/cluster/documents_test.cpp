@@ -338,6 +338,7 @@ TEST_SUITE("cluster::unit") {
             read();
             REQUIRE(objects.modules.size() == 1);
             CHECK(objects.modules[0].meta.namespace_ == "own");
+            CHECK(objects.namespaces.at(0).meta.name != "_");
             CHECK(has("2 kustomizations change objects of KMM, which were read without those changes"));
         }
         SUBCASE("of two namespaces the outer one counts") {

@@ -94,4 +94,30 @@ TEST_SUITE("cluster::unit") {
         CHECK(repository.namespace_read("a") == "drivers");
         CHECK_FALSE(repository.is_told("kustomize-not-built"));
     }
+
+    TEST_CASE("a component that adds objects changes none, and one with patches or a namespace does") {
+        Repository repository;
+        repository.put_module("apps", "a");
+        repository.put("apps/kustomization.yaml", "resources: [a.yaml]\ncomponents: [../extra]\n");
+        repository.put("extra/kustomization.yaml", "kind: Component\nresources: [s.yaml]\ncomponents: [../more]\n");
+        const auto is_told = [&](const std::string& more) {
+            repository.put("more/kustomization.yaml", "kind: Component\n" + more);
+            static_cast<void>(repository.namespace_read("a", "given"));
+            return repository.is_told("kustomize-not-built");
+        };
+        CHECK_FALSE(is_told("labels: [{pairs: {a: b}}]\n"));
+        CHECK(is_told("patches: [{patch: x}]\n"));
+        CHECK(is_told("namespace: more\n"));
+        repository.put("apps/kustomization.yaml",
+                       "resources: [a.yaml]\ncomponents: [\"https://git.example/site/more?ref=v1\"]\n");
+        CHECK(is_told(""));
+    }
+
+    TEST_CASE("images and labels of Flux and Argo CD change no Module") {
+        Repository repository;
+        repository.put_module("apps", "a");
+        repository.put_flux("./apps", "drivers\n  images: [{name: x}]\n  commonMetadata: {labels: {a: b}}");
+        CHECK(repository.namespace_read("a") == "drivers");
+        CHECK_FALSE(repository.is_told("kustomize-not-built"));
+    }
 }
