@@ -163,10 +163,9 @@ std::optional<NoValue> look_for_failure(const WorkerReply& reply, const WorkerCa
     const auto words = verb_of(call);
     if (reply.end != CallEnd::completed) {
         answer.has_begun = reply.end == CallEnd::unknown;
-        answer.error = Error(Exit::unavailable, "node-unreachable",
-                             answer.has_begun ? fmt::format("node {}: the connection was lost during {}", call.node, words)
-                                     : fmt::format("node {} cannot be reached", call.node))
-                           .retryable();
+        const auto text = answer.has_begun ? fmt::format("node {}: the connection was lost during {}", call.node, words)
+                                           : fmt::format("node {} cannot be reached", call.node);
+        answer.error = Error(Exit::unavailable, "node-unreachable", text).retryable();
         if (!reply.transport.empty()) answer.error->detail("transport", reply.transport);
         if (!reply.hint.empty()) answer.error->hint(reply.hint);
         return answer;
