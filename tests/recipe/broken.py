@@ -148,6 +148,31 @@ def subcharts():
         yield chart({**one, "values.yaml": values})
 
 
+def read_twice():
+    """requirements.yaml is decoded over Chart.yaml; fields are found in any case."""
+    show = {"templates/c.yaml": "kind: C\nc: {{ toJson .Chart | quote }}\n"}
+    one = sub("one")
+    for keys in ["apiversion: v1", "Description: a\nDESCRIPTION: b", "DESCRIPTION: a\nDescription: ~"]:
+        yield chart({**show, "Chart.yaml": ROOT + keys + "\n"})
+    filled = "annotations: {a: b}\nmaintainers: [{name: a, email: b}]\nkeywords: [a, b]\nsources: [a]\n"
+    for over in [
+        "annotations: {c: d}", "annotations: ~", "maintainers: [{url: x}]", "maintainers: []", "maintainers: ~",
+        "keywords: [~]", "keywords: []", "keywords: ~",
+        "sources: [~, b, ~]", "Keywords: [c]", "version: x", "kubeVersion: '>9'",
+        "type: library",
+    ]:
+        yield chart({**show, "Chart.yaml": ROOT + filled, "requirements.yaml": over + "\n"})
+    for over in [
+        "[{name: one, version: 0.1.0}]", "[{nam: a}]", "[{alias: three}]", "[{}, {name: one, version: 0.1.0}]", "[]",
+        "[{name: one, tags: [~]}]", "[{import-values: []}]", "[{import-values: ~, tags: ~}]",
+        "[{condition: one.on}, {name: absent}]", "[{name: absent}]", "[{alias: a.b}]",
+    ]:
+        for version in ["v1", "v2"]:
+            root = ROOT.replace("v2", version) + "dependencies: [{name: one, version: 0.1.0, alias: two, tags: [a]}]\n"
+            yield chart({**show, **one, "Chart.yaml": root, "requirements.yaml": "dependencies: " + over + "\n"},
+                        ["two: {on: false}\none: {on: false}\n"])
+
+
 def ignored():
     for rules in [
         "*.yaml",
@@ -212,4 +237,5 @@ def cases():
         yield chart({place: "a: b: c"})
         yield chart({place: OBJECT})
     yield from subcharts()
+    yield from read_twice()
     yield from ignored()

@@ -149,6 +149,12 @@ Error no_result(const WorkerReply& reply, const WorkerCall& call) {
     return error;
 }
 
+/// The node cannot start kmm-worker, however often it is asked to.
+bool is_installation_fault(const Error& error) {
+    return error.exit() == Exit::no_permission || error.code() == "worker-not-found" ||
+           error.code() == "worker-not-brought";
+}
+
 }  // namespace
 
 std::optional<NoValue> look_for_failure(const WorkerReply& reply, const WorkerCall& call, std::string_view kind) {
@@ -156,11 +162,10 @@ std::optional<NoValue> look_for_failure(const WorkerReply& reply, const WorkerCa
     answer.end = reply.end;
     const auto words = verb_of(call);
     if (reply.end != CallEnd::completed) {
-        const bool started = reply.end == CallEnd::unknown;
-        answer.error = Error(Exit::unavailable, "node-unreachable",
-                             started ? fmt::format("node {}: the connection was lost during {}", call.node, words)
-                                     : fmt::format("node {} cannot be reached", call.node))
-                           .retryable();
+        answer.has_begun = reply.end == CallEnd::unknown;
+        const auto text = answer.has_begun ? fmt::format("node {}: the connection was lost during {}", call.node, words)
+                                           : fmt::format("node {} cannot be reached", call.node);
+        answer.error = Error(Exit::unavailable, "node-unreachable", text).retryable();
         if (!reply.transport.empty()) answer.error->detail("transport", reply.transport);
         if (!reply.hint.empty()) answer.error->hint(reply.hint);
         return answer;
@@ -168,6 +173,7 @@ std::optional<NoValue> look_for_failure(const WorkerReply& reply, const WorkerCa
     if (reply.document.is_null()) {
         answer.has_result = false;
         answer.error = no_result(reply, call);
+        answer.has_begun = reply.started && !is_installation_fault(*answer.error);
         return answer;
     }
     const auto found = reply.document.get_string({"kind"});

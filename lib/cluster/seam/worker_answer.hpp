@@ -20,6 +20,7 @@ struct Reply {
     bool has_result =
         true;  ///< false: the worker has ended without one, so that only a look at the node shows what it did; also
                ///< when it says itself that it was interrupted
+    bool has_begun = true;  ///< false: this call certainly has not started the worker
     [[nodiscard]] bool settled() const noexcept { return end == CallEnd::completed; }
 };
 
@@ -28,6 +29,7 @@ struct NoValue {
     CallEnd end = CallEnd::completed;
     std::optional<Error> error;
     bool has_result = true;
+    bool has_begun = true;
 };
 /// nullopt when `reply` has a document of `kind` in our format and the worker succeeded, else what it has come to.
 /// Errors in it: those of the worker; unavailable "node-unreachable"; "worker-failed", "worker-not-found".
@@ -40,7 +42,7 @@ template <typename Value>
                                                   std::string_view kind) {
     auto found = look_for_failure(reply, call, kind);
     if (!found) return std::nullopt;
-    return Reply<Value>{found->end, std::nullopt, std::move(found->error), found->has_result};
+    return Reply<Value>{found->end, std::nullopt, std::move(found->error), found->has_result, found->has_begun};
 }
 
 /// A reply that holds `error`, which is this program's, as a worker would have said it.

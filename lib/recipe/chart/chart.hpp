@@ -29,7 +29,17 @@ struct Maintainer {
     std::string name, email, url;
 };
 
-/// Chart.yaml.
+/// A file of a chart: how messages name it, and what is in it.
+struct ChartText {
+    std::string name, text;
+};
+
+struct MetadataText {
+    ChartText file;
+    std::vector<std::string> keys;  ///< in lower case: the fields that it sets
+};
+
+/// Chart.yaml, and requirements.yaml over it.
 struct Metadata {
     std::string name, home, version, description, icon, api_version, condition, tags, app_version, kube_version, type;
     std::vector<std::string> sources, keywords;
@@ -38,6 +48,7 @@ struct Metadata {
     bool deprecated = false;
     std::vector<Dependency> dependencies;
     bool lists_maintainers = false, lists_dependencies = false;  ///< there is a list, even if it is empty
+    std::vector<MetadataText> texts;  ///< Chart.yaml, and requirements.yaml if there is one
     [[nodiscard]] bool is_library() const { return type == "library"; }
 };
 
@@ -45,7 +56,6 @@ struct Chart {
     std::string path;   ///< as Helm names its files: "top/charts/sub"; "" before process_dependencies
     std::string place;  ///< how messages name the chart's directory: "chart" or "chart/charts/sub"
     Metadata metadata;
-    std::string metadata_text;  ///< Chart.yaml
     tmpl::Value values = tmpl::Value::none(tmpl::Type::map);
     std::string values_text;  ///< values.yaml
     std::optional<std::string> schema;

@@ -98,7 +98,6 @@ Chart whole(const Node& node) {
     made.metadata.lists_dependencies = node.listed->lists_dependencies;
     made.metadata.dependencies.clear();
     for (const auto* one : node.listed->dependencies) { made.metadata.dependencies.push_back(*one); }
-    made.metadata_text = node.source->metadata_text;
     made.values = node.values;
     made.values_text = node.source->values_text;
     made.schema = node.source->schema;

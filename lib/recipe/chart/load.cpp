@@ -24,12 +24,10 @@ Chart load_nested(std::vector<File> files, const std::string& place, int depth) 
     chart.place = place;
     bool has_metadata = false;
     const auto named = [&](const std::string& name) { return place + '/' + name; };
-    ChartText metadata{named("Chart.yaml"), ""};
     for (const auto& file : files) {
         if (file.name != "Chart.yaml") { continue; }
         has_metadata = true;
-        metadata.text = file.data;
-        decode_metadata(chart.metadata, metadata);
+        decode_metadata(chart.metadata, {named(file.name), file.data});
         if (chart.metadata.api_version.empty()) { chart.metadata.api_version = "v1"; }
     }
     std::map<std::string, std::vector<File>> children;
@@ -74,8 +72,7 @@ Chart load_nested(std::vector<File> files, const std::string& place, int depth) 
                   : depth == 0      ? "name the directory that holds Chart.yaml, or a .tgz that helm package has made"
                                     : "all below charts/ is a chart, but for names that begin with '_' or '.'");
     }
-    validate_metadata(chart.metadata, metadata);
-    chart.metadata_text = std::move(metadata.text);
+    validate_metadata(chart.metadata);
     for (auto& [name, inner] : children) {
         if (name.empty() || name[0] == '_' || name[0] == '.') { continue; }
         const std::string below = named("charts/" + name);

@@ -66,14 +66,10 @@ public:
     Fields(const Value& mapping, Path path, const ChartText& file)
         : mapping_(mapping), path_(std::move(path)), file_(file) {}
 
+    /// The last member of that name that is not null, or one that is; nullptr if there is none.
     const Value* find(std::string_view key) const {
-        if (const auto found = mapping_.members().find(key); found != mapping_.members().end()) {
-            return &found->second;
-        }
-        for (const auto& [name, member] : mapping_.members()) {
-            if (base::to_lower(name) == base::to_lower(key)) { return &member; }
-        }
-        return nullptr;
+        const auto* found = entry(key);
+        return found == nullptr ? nullptr : &found->second;
     }
 
     void text(std::string_view key, std::string& out) const {
@@ -82,12 +78,13 @@ public:
 
     void texts(std::string_view key, std::vector<std::string>& out) const {
         const Value* value = find(key);
-        if (value == nullptr || value->is_nil()) { return; }
+        if (value == nullptr) { return; }
+        if (value->is_nil()) { return out.clear(); }
         if (!value->is_list()) { throw wrong(key, "a list of strings", *value); }
-        out.clear();
-        for (std::size_t i = 0; i < value->items().size(); ++i) {
+        out.resize(value->items().size());
+        for (std::size_t i = 0; i < out.size(); ++i) {
             const Value& item = value->items()[i];
-            out.push_back(item.is_nil() ? "" : text_of(item, key, {std::to_string(i)}));
+            if (!item.is_nil()) { out[i] = text_of(item, key, {std::to_string(i)}); }
         }
     }
 
@@ -96,6 +93,17 @@ public:
         if (value == nullptr || value->is_nil()) { return; }
         if (value->type() != Type::boolean) { throw wrong(key, "a boolean", *value); }
         out = value->as_bool();
+    }
+
+    /// Decodes each item of a list of mappings into the element of its number: what an item leaves out stays.
+    template <typename Item, typename Decode>
+    void decode(std::string_view key, std::vector<Item>& out, Decode&& decode_item) const {
+        std::size_t count = 0;
+        mappings(key, [&](const Fields& one) {
+            if (count == out.size()) { out.emplace_back(); }
+            decode_item(one, out[count++]);
+        });
+        if (find(key) != nullptr) { out.resize(count); }
     }
 
     /// The items of a list of mappings.
@@ -126,9 +134,20 @@ public:
     }
 
 private:
+    [[nodiscard]] const tmpl::Map::value_type* entry(std::string_view key) const {
+        const tmpl::Map::value_type* found = nullptr;
+        for (const auto& one : mapping_.members()) {
+            if (base::to_lower(one.first) == base::to_lower(key) && (found == nullptr || !one.second.is_nil())) {
+                found = &one;
+            }
+        }
+        return found;
+    }
+
     [[nodiscard]] Path below(std::string_view key, const Path& more) const {
         Path path = path_;
-        path.emplace_back(key);
+        const auto* found = entry(key);
+        path.push_back(found == nullptr ? std::string(key) : found->first);
         path.insert(path.end(), more.begin(), more.end());
         return path;
     }
@@ -152,8 +171,7 @@ std::string short_real(double number) {
     return tmpl::format_real(near.value_or(number), 'g', -1);
 }
 
-Dependency decode_dependency(const Fields& one) {
-    Dependency dependency;
+void decode_dependency(const Fields& one, Dependency& dependency) {
     one.text("name", dependency.name);
     one.text("version", dependency.version);
     one.text("repository", dependency.repository);
@@ -161,11 +179,13 @@ Dependency decode_dependency(const Fields& one) {
     one.text("alias", dependency.alias);
     one.texts("tags", dependency.tags);
     one.flag("enabled", dependency.enabled);
-    if (const Value* imports = one.find("import-values"); imports != nullptr && !imports->is_nil()) {
-        if (!imports->is_list()) { throw one.wrong("import-values", "a list", *imports); }
-        for (const auto& import : imports->items()) { dependency.import_values.push_back(with_reals(import)); }
+    if (const Value* imports = one.find("import-values"); imports != nullptr) {
+        if (!imports->is_list() && !imports->is_nil()) { throw one.wrong("import-values", "a list", *imports); }
+        dependency.import_values.clear();
+        for (const auto& import : imports->is_nil() ? tmpl::List() : imports->items()) {
+            dependency.import_values.push_back(with_reals(import));
+        }
     }
-    return dependency;
 }
 
 void clean(std::string& text) {
@@ -205,6 +225,10 @@ Value read_chart_yaml(const ChartText& file, tmpl::WholeNumbers whole) {
 void decode_metadata(Metadata& metadata, const ChartText& file) {
     const Value document = read_chart_yaml(file, tmpl::WholeNumbers::exact);
     const Fields fields(document, {}, file);
+    metadata.texts.push_back({file, {}});
+    for (const auto& [key, value] : document.members()) {
+        if (!value.is_nil()) { metadata.texts.back().keys.push_back(base::to_lower(key)); }
+    }
     fields.text("name", metadata.name);
     fields.text("home", metadata.home);
     fields.text("version", metadata.version);
@@ -219,33 +243,30 @@ void decode_metadata(Metadata& metadata, const ChartText& file) {
     fields.texts("sources", metadata.sources);
     fields.texts("keywords", metadata.keywords);
     fields.flag("deprecated", metadata.deprecated);
-    if (const Value* annotations = fields.find("annotations"); annotations != nullptr && !annotations->is_nil()) {
-        if (!annotations->is_map()) { throw fields.wrong("annotations", "a mapping", *annotations); }
-        tmpl::Map texts;
-        for (const auto& [key, value] : annotations->members()) {
+    if (const Value* annotations = fields.find("annotations"); annotations != nullptr) {
+        const bool is_map = annotations->is_map();
+        if (!is_map && !annotations->is_nil()) { throw fields.wrong("annotations", "a mapping", *annotations); }
+        tmpl::Map texts = is_map ? metadata.annotations.members() : tmpl::Map();
+        for (const auto& [key, value] : is_map ? annotations->members() : tmpl::Map()) {
             const auto text = scalar_text(value);
             if (!text) { throw fields.wrong("annotations", "a string", value, {key}); }
             texts[key] = Value::string(*text);
         }
-        metadata.annotations = Value::map(std::move(texts), Type::string_map);
+        metadata.annotations =
+            is_map ? Value::map(std::move(texts), Type::string_map) : Value::none(Type::string_map);
     }
-    if (const Value* listed = fields.find("maintainers"); listed != nullptr) {
-        metadata.maintainers.clear();
-        metadata.lists_maintainers = listed->is_list();
-    }
-    fields.mappings("maintainers", [&](const Fields& one) {
-        Maintainer maintainer;
+    const auto decode_maintainer = [](const Fields& one, Maintainer& maintainer) {
         one.text("name", maintainer.name);
         one.text("email", maintainer.email);
         one.text("url", maintainer.url);
-        metadata.maintainers.push_back(std::move(maintainer));
-    });
-    if (const Value* listed = fields.find("dependencies"); listed != nullptr) {
-        metadata.dependencies.clear();
-        metadata.lists_dependencies = listed->is_list();
-    }
-    fields.mappings("dependencies",
-                    [&](const Fields& one) { metadata.dependencies.push_back(decode_dependency(one)); });
+    };
+    fields.decode("maintainers", metadata.maintainers, decode_maintainer);
+    fields.decode("dependencies", metadata.dependencies, decode_dependency);
+    const auto note_list = [&](std::string_view key, bool& is_listed) {
+        if (const Value* listed = fields.find(key); listed != nullptr) { is_listed = listed->is_list(); }
+    };
+    note_list("maintainers", metadata.lists_maintainers);
+    note_list("dependencies", metadata.lists_dependencies);
 }
 
 void check_lock(const ChartText& file) {
@@ -253,7 +274,11 @@ void check_lock(const ChartText& file) {
     const Fields fields(document, {}, file);
     std::string digest;
     fields.text("digest", digest);
-    fields.mappings("dependencies", [](const Fields& one) { (void)decode_dependency(one); }, true);
+    const auto decode_entry = [](const Fields& one) {
+        Dependency entry;
+        decode_dependency(one, entry);
+    };
+    fields.mappings("dependencies", decode_entry, true);
     const Value* generated = fields.find("generated");
     if (generated == nullptr || generated->is_nil()) { return; }
     // As Go has RFC 3339: with capitals, and without leap seconds.
@@ -263,7 +288,17 @@ void check_lock(const ChartText& file) {
     }
 }
 
-void validate_metadata(Metadata& m, const ChartText& file) {
+Error metadata_fault(const Metadata& metadata, std::string message, const Path& path) {
+    const auto sets = [&](const MetadataText& one) {
+        return std::find(one.keys.begin(), one.keys.end(), base::to_lower(path.empty() ? "" : path[0])) !=
+               one.keys.end();
+    };
+    const auto last = std::find_if(metadata.texts.rbegin(), metadata.texts.rend(), sets);
+    return bad_chart(last == metadata.texts.rend() ? metadata.texts.front().file : last->file, std::move(message),
+                     path);
+}
+
+void validate_metadata(Metadata& m) {
     for (std::string* text :
          {&m.name, &m.description, &m.home, &m.icon, &m.condition, &m.tags, &m.app_version, &m.kube_version}) {
         clean(*text);
@@ -271,20 +306,19 @@ void validate_metadata(Metadata& m, const ChartText& file) {
     for (auto* texts : {&m.sources, &m.keywords}) {
         for (auto& text : *texts) { clean(text); }
     }
-    if (m.name.empty()) { throw bad_chart(file, "name is missing"); }
+    if (m.name.empty()) { throw metadata_fault(m, "name is missing", {}); }
     if (m.name == "." || m.name == ".." || m.name != tmpl::base_path(m.name)) {
-        throw bad_chart(file, fmt::format("name: expected the name of a chart, found \"{}\"", base::escape(m.name)),
-                        {"name"});
+        throw metadata_fault(m, fmt::format("name: expected the name of a chart, found \"{}\"", base::escape(m.name)),
+                             {"name"});
     }
-    if (m.version.empty()) { throw bad_chart(file, "version is missing"); }
+    if (m.version.empty()) { throw metadata_fault(m, "version is missing", {}); }
     if (!tmpl::parse_version(m.version)) {
-        throw bad_chart(file,
-                        fmt::format("version: expected a semantic version, found \"{}\"", base::escape(m.version)),
-                        {"version"});
+        throw metadata_fault(
+            m, fmt::format("version: expected a semantic version, found \"{}\"", base::escape(m.version)), {"version"});
     }
     if (!m.type.empty() && m.type != "application" && m.type != "library") {
-        throw bad_chart(file, fmt::format("type: expected application or library, found \"{}\"", base::escape(m.type)),
-                        {"type"});
+        throw metadata_fault(
+            m, fmt::format("type: expected application or library, found \"{}\"", base::escape(m.type)), {"type"});
     }
     std::set<std::string> names;
     for (std::size_t i = 0; i < m.dependencies.size(); ++i) {
@@ -298,16 +332,16 @@ void validate_metadata(Metadata& m, const ChartText& file) {
             return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
         };
         if (!std::all_of(dependency.alias.begin(), dependency.alias.end(), right)) {
-            throw bad_chart(
-                file,
+            throw metadata_fault(
+                m,
                 fmt::format("dependency {}: the alias \"{}\" has other characters than letters, digits, '_' and '-'",
                             base::escape(dependency.name), base::escape(dependency.alias)),
                 path);
         }
         const std::string& key = dependency.alias.empty() ? dependency.name : dependency.alias;
         if (!names.insert(key).second) {
-            throw bad_chart(file, fmt::format("more than one dependency with name or alias \"{}\"", base::escape(key)),
-                            path);
+            throw metadata_fault(
+                m, fmt::format("more than one dependency with name or alias \"{}\"", base::escape(key)), path);
         }
     }
 }

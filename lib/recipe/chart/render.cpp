@@ -210,32 +210,21 @@ void collect_crds(const Chart& chart, std::vector<Manifest>& crds) {
     for (const auto& child : chart.children) { collect_crds(child, crds); }
 }
 
-/// A fault of the member of Chart.yaml, or of requirements.yaml, at `path`.
-Error bad_chart(const Chart& chart, std::string message, const std::vector<std::string>& path) {
-    Position place = tmpl::find_yaml_place(chart.metadata_text, path);
-    place.file = chart.place + "/Chart.yaml";
-    for (const auto& file : chart.files) {
-        if (path[0] == "dependencies" && file.name == "requirements.yaml") {
-            place = tmpl::find_yaml_place(file.data, path);
-            place.file = chart.place + '/' + file.name;
-        }
-    }
-    return Error(Exit::data, "bad-chart", std::move(message)).at(std::move(place));
-}
-
 void check_installable(const Chart& chart, const Release& release) {
     if (chart.metadata.is_library()) {
-        throw bad_chart(chart, "library charts cannot be rendered alone", {"type"})
+        throw metadata_fault(chart.metadata, "library charts cannot be rendered alone", {"type"})
             .hint("render the chart that depends on it");
     }
     if (const auto missing = missing_dependencies(chart); !missing.empty() && !release.is_helm_3_7) {
         const auto& listed = chart.metadata.dependencies;
         const auto first = std::find_if(listed.begin(), listed.end(),
                                         [&](const Dependency& one) { return one.name == missing.front(); });
-        throw bad_chart(chart,
-                        fmt::format("found in Chart.yaml, but missing in charts/ directory: {}",
-                                    base::escape(base::join(missing, ", "))),
-                        {"dependencies", std::to_string(first - listed.begin()), "name"})
+        const std::vector<std::string> entry{"dependencies", std::to_string(first - listed.begin())};
+        if (first->name.empty()) { throw metadata_fault(chart.metadata, "a dependency has no name", entry); }
+        throw metadata_fault(chart.metadata,
+                             fmt::format("found in Chart.yaml, but missing in charts/ directory: {}",
+                                         base::escape(base::join(missing, ", "))),
+                             {entry[0], entry[1], "name"})
             .hint("helm dependency build");
     }
 }
@@ -253,10 +242,10 @@ std::vector<RenderedFile> render_files(Chart& chart, const Value& values, const 
     if (!faults.empty()) { throw Error::from_diagnostics(std::move(faults)); }
     if (!chart.metadata.kube_version.empty() &&
         !tmpl::is_compatible(chart.metadata.kube_version, release.kube_version.version)) {
-        throw bad_chart(chart,
-                        fmt::format("chart requires kubeVersion {}, which does not fit Kubernetes {}",
-                                    base::escape(chart.metadata.kube_version), release.kube_version.version),
-                        {"kubeVersion"})
+        throw metadata_fault(chart.metadata,
+                             fmt::format("chart requires kubeVersion {}, which does not fit Kubernetes {}",
+                                         base::escape(chart.metadata.kube_version), release.kube_version.version),
+                             {"kubeVersion"})
             .hint("--kube-version names the cluster's");
     }
     const Value top =

@@ -84,15 +84,22 @@ private:
         }
     }
 
+    /// Whether `above` is `path` or a directory that it is in. Both are canonical.
+    static bool holds(const fs::path& above, const fs::path& path) {
+        return std::mismatch(above.begin(), above.end(), path.begin(), path.end()).first == above.end();
+    }
+
     /// What is at `whole` is used. A link that leads out of the chart is followed, as Helm does, but named: the author
     /// of the chart chooses which files of this machine become a part of it.
     void note_link(const std::string& whole) {
         if (!fs::is_symlink(fs::symlink_status(whole))) { return; }
         const fs::path target = fs::canonical(whole);
-        if (std::mismatch(real_root_.begin(), real_root_.end(), target.begin(), target.end()).first ==
-            real_root_.end()) {
-            return;
+        if (holds(target, fs::canonical(fs::path(whole).parent_path()))) {
+            throw Error(Exit::data, "bad-chart", "the link leads to a directory that it is in")
+                .at(Position{whole, 0, 0})
+                .hint("remove it, or leave it out by .helmignore");
         }
+        if (holds(real_root_, target)) { return; }
         notices_.push_back({Severity::warning, "chart-link",
                             fmt::format("a link leads out of the chart: what is at {} is used",
                                         base::escape(target.string())),

@@ -104,13 +104,18 @@ value::Node WorkerSteps::step(const std::string& node, const std::vector<std::st
                               const std::function<void()>& before_again) {
     auto wait = k_first_wait;
     int lost_jobs = 0;
+    bool may_go_on = false;
+    std::string told;
     for (;;) {
         auto reply = step_once(node, words, deadline.left(), input);
         if (reply.value) return std::move(*reply.value);
         const auto& error = *reply.error;
+        may_go_on = may_go_on || reply.has_begun;
         if (reply.settled() && reply.has_result && !is_busy(error)) {
             if (error.code() != "job-lost" || ++lost_jobs == k_lost_jobs) throw Error(error);
             tell_(node, error.message() + "; it is begun again");
+        } else if (reply.settled() && !reply.has_begun && (error.exit() != Exit::other || deadline.passed())) {
+            throw Error(error);
         } else if (deadline.passed()) {
             if (!reply.settled() && !is_busy(error)) throw Error(error);
             throw Error(Exit::timeout, "step-timeout",
@@ -120,7 +125,10 @@ value::Node WorkerSteps::step(const std::string& node, const std::vector<std::st
                 .hint("kmm-upgrade resume waits for it; --node-timeout gives it more time" + way_to_end(error));
         } else {
             if (unanswered_ && !reply.settled()) unanswered_(node);
-            tell_(node, fmt::format("{}; the step goes on there and is asked for again", error.message()));
+            const auto text = may_go_on ? error.message() + "; the step goes on there and is asked for again"
+                                        : error.message() + transport_cause(error) + "; it is asked again";
+            if (text != told) tell_(node, text);
+            told = text;
         }
         pause(wait);
         if (before_again) before_again();

@@ -90,7 +90,10 @@ private:
     [[nodiscard]] std::string gate_problem(const ReleaseObject& one);
     /// Returns the DaemonSets that are ready as they want no Pod.
     std::vector<std::string> await_gates(const std::vector<ReleaseObject>& objects, const Deadline& deadline);
-    /// Gives the label of the state to the nodes that it selects, and to no others; their number.
+    /// Whether `state` has copies for kernels, and neither it nor an earlier release has one for the kernel of `node`:
+    /// nothing of it runs there.
+    bool lacks_copy(const upgrade::recipe::State& state, const value::Node& node);
+    /// Gives the label of the state to the nodes that it selects and has a copy for, and to no others; their number.
     std::size_t label_nodes(const upgrade::recipe::State& state);
     /// Labels that states of other recipes have, too, stay.
     void unlabel_nodes(std::set<std::string> names);

@@ -187,6 +187,19 @@ Done RecipeActor::gate(const State& state, const Deadline& deadline) {
     return done;
 }
 
+bool RecipeActor::lacks_copy(const State& state, const Node& node) {
+    const auto is_copy = [](const ReleaseObject& one) { return !one.kernel.empty(); };
+    if (std::none_of(state.objects.begin(), state.objects.end(), is_copy)) return false;
+    const auto kernel = node.get_string({"status", "nodeInfo", "kernelVersion"});
+    const auto is_its = [&](const ReleaseObject& one) { return one.kernel == kernel; };
+    if (std::any_of(state.objects.begin(), state.objects.end(), is_its)) return false;
+    return std::none_of(loaded().releases.all.begin(), loaded().releases.all.end(), [&](const auto& release) {
+        const auto* same = release.find(state.name);
+        return (same != nullptr && std::any_of(same->objects.begin(), same->objects.end(), is_its)) ||
+               std::any_of(release.kept.begin(), release.kept.end(), is_its);
+    });
+}
+
 std::size_t RecipeActor::label_nodes(const State& state) {
     const auto is_of_others = [&](const Node& node) {
         return std::any_of(
@@ -200,9 +213,10 @@ std::size_t RecipeActor::label_nodes(const State& state) {
     for (const auto& node : client_.list_all(kube::resources::k_nodes, {})) {
         const auto* labels = node.find_path({"metadata", "labels"});
         const auto* found = labels == nullptr ? nullptr : labels->find(state.label);
-        const bool is_selected = state.nodes.selects(node) && recipe::plan::runs_linux(node);
+        const bool is_selected =
+            state.nodes.selects(node) && recipe::plan::runs_linux(node) && !lacks_copy(state, node);
         if (is_selected) ++number;
-        // A node that an earlier release selected does not run the state any more.
+        // A node that an earlier release selected, or that was updated, does not run the state any more.
         if (is_selected ? found != nullptr && found->text() == "Ready" : found == nullptr || is_of_others(node))
             continue;
         auto wanted = Node::mapping();

@@ -139,46 +139,86 @@ TEST_CASE("a node's facts: the lowest of its manifests counts, and none if one h
 }
 
 
-TEST_CASE("a step whose worker was stopped on the node goes on there: it is asked for again") {
-    struct Stopped final : cluster::NodeRunner {
-        std::vector<std::string> codes;
-        std::size_t calls = 0;
-        [[nodiscard]] cluster::WorkerReply run(const cluster::WorkerCall&) override {
-            cluster::WorkerReply reply;
-            if (calls++ < codes.size()) {
-                reply.exit_code = 143;
-                reply.document = value::Node::mapping({{"apiVersion", "kmmtools/v1"},
-                                                       {"kind", "Error"},
-                                                       {"code", codes[calls - 1]},
-                                                       {"message", "interrupted; the job goes on"}});
-                return reply;
-            }
-            reply.document = value::Node::mapping({{"apiVersion", "kmmtools/v1"}, {"kind", "KubernetesNodeStep"}});
-            return reply;
-        }
-        [[nodiscard]] std::string describe() const override { return "fake"; }
-    };
-    struct HastyClock final : sys::Clock {
-        std::chrono::milliseconds time{0};
-        [[nodiscard]] std::int64_t now_unix() const override { return 0; }
-        [[nodiscard]] std::chrono::milliseconds monotonic() const override { return time; }
-        bool sleep_for(std::chrono::milliseconds duration) override {
-            time += duration;
-            return true;
-        }
-    } clock;
+namespace {
+
+/// Replies of its list, then a step's document.
+struct Replies final : cluster::NodeRunner {
+    explicit Replies(std::vector<cluster::WorkerReply> given) : replies(std::move(given)) {}
+    std::vector<cluster::WorkerReply> replies;
+    std::size_t calls = 0;
+    [[nodiscard]] cluster::WorkerReply run(const cluster::WorkerCall&) override {
+        if (calls++ < replies.size()) return replies[calls - 1];
+        cluster::WorkerReply reply;
+        reply.document = value::Node::mapping({{"apiVersion", "kmmtools/v1"}, {"kind", "KubernetesNodeStep"}});
+        return reply;
+    }
+    [[nodiscard]] std::string describe() const override { return "fake"; }
+};
+
+struct HastyClock final : sys::Clock {
+    std::chrono::milliseconds time{0};
+    [[nodiscard]] std::int64_t now_unix() const override { return 0; }
+    [[nodiscard]] std::chrono::milliseconds monotonic() const override { return time; }
+    bool sleep_for(std::chrono::milliseconds duration) override {
+        time += duration;
+        return true;
+    }
+};
+
+/// Takes a step, which is answered by `runner`; what was told on the way.
+std::vector<std::string> told_of_step(Replies& runner) {
+    HastyClock clock;
     std::vector<std::string> told;
-    const auto step = [&](std::vector<std::string> codes) {
-        Stopped runner;
-        runner.codes = std::move(codes);
-        NodeAgent agent(runner, clock, [] { return false; },
-                        [&](const std::string&, const std::string& text) { told.push_back(text); });
-        static_cast<void>(agent.step("cp1", {"control-plane"}, Deadline(clock, std::chrono::minutes(10))));
-        return runner.calls;
-    };
-    CHECK(step({"interrupted", "interrupted"}) == 3);
-    CHECK(told.size() == 2);
-    CHECK_THROWS_AS(step({"kubeadm-failed"}), Error);
+    NodeAgent agent(runner, clock, [] { return false; },
+                    [&](const std::string&, const std::string& text) { told.push_back(text); });
+    static_cast<void>(agent.step("cp1", {"control-plane"}, Deadline(clock, std::chrono::minutes(10))));
+    return told;
+}
+
+cluster::WorkerReply refused(const std::string& code) {
+    cluster::WorkerReply reply;
+    reply.exit_code = 143;
+    reply.document = value::Node::mapping({{"apiVersion", "kmmtools/v1"},
+                                           {"kind", "Error"},
+                                           {"code", code},
+                                           {"message", "interrupted; the job goes on"}});
+    return reply;
+}
+
+cluster::WorkerReply ended(cluster::CallEnd end, int exit_code = 0, bool started = true) {
+    cluster::WorkerReply reply;
+    reply.end = end;
+    reply.exit_code = exit_code;
+    reply.started = started;
+    return reply;
+}
+
+}  // namespace
+
+TEST_CASE("a step whose worker was stopped on the node goes on there: it is asked for again") {
+    Replies runner({refused("interrupted"), refused("interrupted")});
+    CHECK(told_of_step(runner).size() == 1);
+    CHECK(runner.calls == 3);
+    Replies failed({refused("kubeadm-failed")});
+    CHECK_THROWS_AS(told_of_step(failed), Error);
+}
+
+TEST_CASE("a step that has never begun does not go on: the node is asked again, and it is said once") {
+    const auto gone = ended(cluster::CallEnd::unreachable), shell = ended(cluster::CallEnd::completed, 1, false);
+    Replies runner({gone, gone, gone, shell});
+    CHECK(told_of_step(runner) ==
+          std::vector<std::string>{"node cp1 cannot be reached; it is asked again",
+                                   "node cp1: the login shell ended with exit code 1 before it started kmm-worker; it "
+                                   "is asked again"});
+    CHECK(runner.calls == 5);
+    Replies lost({ended(cluster::CallEnd::unknown), gone});
+    CHECK(told_of_step(lost).back() == "node cp1 cannot be reached; the step goes on there and is asked for again");
+}
+
+TEST_CASE("a node that cannot start kmm-worker ends the step at once") {
+    Replies runner({ended(cluster::CallEnd::completed, 127)});
+    CHECK_THROWS_WITH_AS(told_of_step(runner), "node cp1: kmm-worker cannot be run there", Error);
+    CHECK(runner.calls == 1);
 }
 
 }
