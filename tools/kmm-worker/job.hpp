@@ -43,6 +43,7 @@ struct Job {
         whole,  ///< nothing is loaded: no network at all, no writes, no look into other processes
     };
     Sandbox sandbox = Sandbox::none;
+    std::string report;  ///< a file that is written at the end, "" for none: the whole sandbox leaves that possible
     std::shared_ptr<sandbox::Confined>
         parser;  ///< where the bytes of images are parsed; begun before there was anything else of the job
 };
