@@ -17,6 +17,7 @@
 #include "api/codec.hpp"
 #include "api/names.hpp"
 #include "base/clean_path.hpp"
+#include "base/kernel_name.hpp"
 #include "base/module_name.hpp"
 #include "base/text.hpp"
 #include "kmod/host/firmware.hpp"
@@ -172,7 +173,10 @@ std::vector<std::string> flag_names(const cli::Args& args) {
 
 void config_from_flags(const cli::Args& args, api::ModuleConfig& config) {
     config.container_image = args.get("image").value_or("");
-    config.kernel_version = args.get("kernel").value_or("");
+    if (const auto kernel = args.get("kernel")) {
+        require_release_name("--kernel", *kernel);
+        config.kernel_version = *kernel;
+    }
     config.in_tree_modules_to_remove = args.all("in-tree-remove");
     config.modprobe.module_name = args.get("module").value_or("");
     config.modprobe.parameters = args.all("parameter");
@@ -440,6 +444,14 @@ void require_release(const kmod::HostPaths& host, const kmod::NodeFacts& node) {
                 fmt::format("expected the release of the node's kernel in {}/sys/kernel/osrelease, found none",
                             base::escape(host.proc)))
         .hint(host.proc == kmod::HostPaths().proc ? "mount /proc here" : "mount the node's /proc below --host-root");
+}
+
+void require_release_name(const std::string& option, const std::string& release) {
+    if (base::is_kernel_name(release)) return;
+    throw Error(Exit::usage, "bad-value",
+                fmt::format("{}: expected a kernel release as uname -r prints it, found '{}'", option,
+                            base::escape(release)))
+        .hint("for example 6.1.0-60-amd64");
 }
 
 Job empty_job(const cli::Args& args) {

@@ -86,7 +86,13 @@ registry::PullRequest prepare_request(const cli::Args& args, const std::string& 
     return request;
 }
 
-void want_kernels(registry::PullRequest& request, std::vector<std::string> names) {
+void want_kernels(registry::PullRequest& request, const cli::Args& args, const std::string& otherwise) {
+    auto names = args.all("kernel");
+    if (names.empty()) {
+        names = {otherwise};
+    } else {
+        for (const auto& name : names) require_release_name("--kernel", name);
+    }
     request.all_kernels = std::find(names.begin(), names.end(), "all") != names.end();
     if (request.all_kernels && names.size() > 1) {
         throw Error(Exit::usage, "usage", "expected --kernel all by itself, found other kernels beside it")

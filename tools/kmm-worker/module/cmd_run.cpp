@@ -51,15 +51,7 @@ public:
           config_(read_kvc_config(host_, args.positional("NAME"))),
           kernel_(args.get("kernel").value_or(node_.kernel)),
           image_(kvc_image(config_, kernel_)) {
-        const bool release =
-            !kernel_.empty() && kernel_.front() != '.' && kernel_.front() != '-' &&
-            kernel_.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._+~-") ==
-                std::string::npos;
-        if (!release)
-            throw Error(Exit::usage, "bad-value",
-                        fmt::format("--kernel: expected a kernel release as uname -r says it, found '{}'",
-                                    base::escape(kernel_)))
-                .hint("the running one is taken without --kernel");
+        require_release_name("--kernel", kernel_);
     }
 
     WorkerResult build() {
