@@ -4,6 +4,8 @@
 
 #include <zlib.h>
 
+#include <memory>
+
 #include "base/error.hpp"
 
 namespace kmm::base {
@@ -41,13 +43,13 @@ std::optional<std::string> from_gzip(std::string_view packed, std::size_t most) 
     stream.next_in = bytes_of(packed);
     stream.avail_in = static_cast<uInt>(packed.size());
     std::string plain;
-    char piece[k_piece];
+    const auto piece = std::make_unique_for_overwrite<char[]>(k_piece);  // a stack may be smaller than that
     int answer = Z_OK;
     while (answer == Z_OK && plain.size() <= most) {
-        stream.next_out = reinterpret_cast<Bytef*>(piece);
-        stream.avail_out = sizeof piece;
+        stream.next_out = reinterpret_cast<Bytef*>(piece.get());
+        stream.avail_out = k_piece;
         answer = inflate(&stream, Z_NO_FLUSH);
-        plain.append(piece, sizeof piece - stream.avail_out);
+        plain.append(piece.get(), k_piece - stream.avail_out);
     }
     inflateEnd(&stream);
     const bool is_whole = answer == Z_STREAM_END && stream.avail_in == 0 && plain.size() <= most;

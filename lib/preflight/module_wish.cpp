@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "api/module_config.hpp"
 #include "base/text.hpp"
 #include "kmod/host/modprobe_args.hpp"
 #include "kmod/ko/module_file.hpp"
@@ -14,27 +15,22 @@ namespace kmm::preflight {
 
 namespace {
 
-void find(Diagnostics& findings, Severity severity, std::string code, std::string message, std::string hint) {
-    findings.push_back({severity, std::move(code), std::move(message), std::nullopt, std::move(hint),
-                        Exit::checks_failed});
+void find(Diagnostics& findings, Severity severity, const Error& error, const std::string& hint) {
+    findings.push_back({severity, error.code(), error.message(), std::nullopt, hint, Exit::checks_failed});
 }
 
 std::optional<kmod::ModprobeCommand> read_arguments(const std::vector<std::string>& arguments, const char* field,
                                                     kmod::ArgsKind kind, Diagnostics& findings) {
     try {
         auto command = kmod::read_modprobe_arguments(arguments, field, kind);
-        if (command.remove)
-            find(findings, Severity::error, "bad-value",
-                 fmt::format("{}: expected a command that loads, found one with -r", field), "remove -r");
         if (command.force.any())
-            find(findings, Severity::warning, "force-refused",
-                 fmt::format("{} holds {}: kmm-worker does not force modules, modprobe does", field,
-                             base::join(command.forcing, ", ")),
+            find(findings, Severity::warning, kmod::force_refusal(command, field),
                  "rebuild the module for that kernel");
+        if (const auto wrong = kmod::wrong_direction(command, field, kmod::Direction::loads))
+            find(findings, Severity::error, *wrong, wrong->hint());
         return command;
     } catch (const Error& error) {
-        find(findings, error.code() == "unsupported" ? Severity::warning : Severity::error, error.code(),
-             error.message(), error.hint());
+        find(findings, error.code() == "unsupported" ? Severity::warning : Severity::error, error, error.hint());
         return std::nullopt;
     }
 }
@@ -68,12 +64,10 @@ ModuleWish wish_of(const api::ModuleConfig& config, const std::string& kernel) {
     made.wish.module = modprobe.module_name;
     made.wish.parameters = modprobe.parameters;
     made.wish.loading_order = modprobe.modules_loading_order;
-    made.wish.in_tree_modules_to_remove = config.in_tree_modules_to_remove;
-    if (!config.in_tree_module_to_remove.empty())
-        made.wish.in_tree_modules_to_remove.push_back(config.in_tree_module_to_remove);
+    made.wish.in_tree_modules_to_remove = api::in_tree_removals(config);
     made.wish.release = kernel;
     made.wish.has_firmware = !modprobe.firmware_path.empty();
-    if (modprobe.raw_args && !modprobe.raw_args->load.empty()) {
+    if (api::has_raw_arguments(modprobe)) {
         take_raw_arguments(modprobe.raw_args->load, made);
     } else if (modprobe.args) {
         const auto command = read_arguments(modprobe.args->load, "modprobe.args.load", kmod::ArgsKind::options_only,

@@ -244,9 +244,11 @@ void forbid_writes(const std::vector<std::string>& writable, SandboxReport& repo
     note_part(report, "landlock: writes only where they are needed", "landlock", restrict_writes(writable, emptied));
 }
 
-void drop_capabilities(SandboxReport& report) {
-    note_part(report, "no capabilities but to read", "capset",
-              keep_capabilities(bit(CAP_DAC_READ_SEARCH) | bit(CAP_SYSLOG)));
+void drop_capabilities(SandboxReport& report, Modes modes) {
+    const bool writes = modes == Modes::changeable;
+    note_part(report, writes ? "no capabilities but for files and the kernel's log" : "no capabilities but to read",
+              "capset",
+              keep_capabilities((writes ? k_file_capabilities : bit(CAP_DAC_READ_SEARCH)) | bit(CAP_SYSLOG)));
 }
 
 }  // namespace kmm::sandbox

@@ -44,8 +44,9 @@ void forbid_sockets(SandboxReport& report, Modes modes = Modes::changeable);
 /// knows of: cutting from Linux 6.2, commands to devices from 6.10. For this thread and those it starts.
 void forbid_writes(const std::vector<std::string>& writable, SandboxReport& report, const std::string& emptied = "");
 
-/// From now on no capability but to read any file and the kernel's log. Of this thread and those it starts.
-void drop_capabilities(SandboxReport& report);
+/// From now on no capability but to read any file and the kernel's log; with changeable modes, also to write and own
+/// files. Of this thread and those it starts.
+void drop_capabilities(SandboxReport& report, Modes modes = Modes::fixed);
 
 /// Whether this is built with a sanitizer, which needs calls of its own: they are allowed as well.
 [[nodiscard]] bool is_instrumented() noexcept;

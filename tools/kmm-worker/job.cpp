@@ -15,8 +15,10 @@
 #include <fmt/format.h>
 
 #include "api/codec.hpp"
+#include "api/module_config.hpp"
 #include "api/names.hpp"
 #include "base/clean_path.hpp"
+#include "base/kernel_name.hpp"
 #include "base/module_name.hpp"
 #include "base/text.hpp"
 #include "kmod/host/firmware.hpp"
@@ -172,7 +174,10 @@ std::vector<std::string> flag_names(const cli::Args& args) {
 
 void config_from_flags(const cli::Args& args, api::ModuleConfig& config) {
     config.container_image = args.get("image").value_or("");
-    config.kernel_version = args.get("kernel").value_or("");
+    if (const auto kernel = args.get("kernel")) {
+        require_release_name("--kernel", *kernel);
+        config.kernel_version = *kernel;
+    }
     config.in_tree_modules_to_remove = args.all("in-tree-remove");
     config.modprobe.module_name = args.get("module").value_or("");
     config.modprobe.parameters = args.all("parameter");
@@ -185,21 +190,11 @@ kmod::ModprobeCommand read_arguments(const std::vector<std::string>& arguments, 
                                      kmod::ArgsKind kind, bool confirmed) {
     kmod::ModprobeCommand command = kmod::read_modprobe_arguments(arguments, field, kind);
     if (command.force.any() && !confirmed) {
-        throw Error(Exit::data, "force-refused",
-                    fmt::format("{} holds {}: modules are not forced", field, base::join(command.forcing, ", ")))
-            .hint(
-                "rebuild the module for the running kernel; --i-understand-this-taints switches the kernel's checks "
-                "off");
+        throw kmod::force_refusal(command, field)
+            .hint("rebuild the module for the running kernel; --i-understand-this-taints switches the kernel's checks "
+                  "off");
     }
     return command;
-}
-
-void require_direction(const kmod::ModprobeCommand& command, const char* field, Needs direction) {
-    const bool removes = direction == Needs::module_name;
-    if (command.remove == removes) return;
-    throw Error(Exit::data, "bad-value",
-                fmt::format("{}: expected a command that {}, found one {} -r", field, removes ? "unloads" : "loads",
-                            removes ? "without" : "with"));
 }
 
 /// rawArgs as KMM's worker takes them: a whole modprobe command line, in place of everything else.
@@ -208,7 +203,8 @@ void take_raw_arguments(const api::ModprobeArgs& raw, Needs needs, bool confirme
     const char* field = needs == Needs::image ? "modprobe.rawArgs.load" : "modprobe.rawArgs.unload";
     kmod::ModprobeCommand command =
         read_arguments(needs == Needs::image ? raw.load : raw.unload, field, kmod::ArgsKind::whole_command, confirmed);
-    require_direction(command, field, needs);
+    const auto expected = needs == Needs::image ? kmod::Direction::loads : kmod::Direction::unloads;
+    if (const auto wrong = kmod::wrong_direction(command, field, expected)) throw *wrong;
     if (!modprobe.parameters.empty() || !modprobe.modules_loading_order.empty()) {
         job.warnings.push_back("raw-args: parameters and modulesLoadingOrder have no effect beside rawArgs");
     }
@@ -226,7 +222,7 @@ void take_raw_arguments(const api::ModprobeArgs& raw, Needs needs, bool confirme
 
 void take_arguments(Needs needs, bool confirmed, Job& job) {
     const auto& modprobe = job.config.modprobe;
-    if (modprobe.raw_args && (!modprobe.raw_args->load.empty() || !modprobe.raw_args->unload.empty())) {
+    if (api::has_raw_arguments(modprobe)) {
         take_raw_arguments(*modprobe.raw_args, needs, confirmed, job);
         return;
     }
@@ -234,15 +230,8 @@ void take_arguments(Needs needs, bool confirmed, Job& job) {
     if (needs == Needs::image)
         job.load = read_arguments(modprobe.args->load, "modprobe.args.load", kmod::ArgsKind::options_only, confirmed);
     job.unload = read_arguments(modprobe.args->unload, "modprobe.args.unload", kmod::ArgsKind::options_only, confirmed);
-    if (job.load.remove) require_direction(job.load, "modprobe.args.load", Needs::image);
+    if (const auto wrong = kmod::wrong_direction(job.load, "modprobe.args.load", kmod::Direction::loads)) throw *wrong;
     if (job.load.directory) job.config.modprobe.dir_name = kmod::image_directory(*job.load.directory);
-}
-
-/// In-tree modules that are to give way: those of the list, else that of the deprecated field.
-std::vector<std::string> in_tree_removals(const api::ModuleConfig& config) {
-    if (!config.in_tree_modules_to_remove.empty() || config.in_tree_module_to_remove.empty())
-        return config.in_tree_modules_to_remove;
-    return {config.in_tree_module_to_remove};
 }
 
 /// Where a value is from, for messages: "FILE: FIELD", or the option that stands for the field.
@@ -277,7 +266,8 @@ void check_modprobed_dir(Job& job, const std::string& input, Needs needs) {
         throw Error(Exit::data, "bad-path",
                     fmt::format("{}: modprobe.modprobedDir: expected the absolute path of a directory in the image, "
                                 "found '{}'",
-                                input, base::escape(directory)));
+                                input, base::escape(directory)))
+            .hint("name it from the root of the image on, as /opt/modprobe.d");
     }
     if (needs == Needs::image && job.modules == Job::Modules::of_host_first) {
         throw Error(Exit::data, "unsupported",
@@ -306,12 +296,10 @@ void check_config(Job& job, const std::string& input, Needs needs) {
                                 base::escape(modprobe.module_name), problem))
             .hint(base::k_module_name_hint);
     }
-    std::vector<std::string> removals = in_tree_removals(job.config);
-    const char* removal =
-        job.config.in_tree_modules_to_remove.empty() ? "inTreeModuleToRemove" : "inTreeModulesToRemove";
+    std::vector<std::string> removals = api::in_tree_removals(job.config);
     for (const auto& [field, option, names] :
          {std::tuple("modprobe.modulesLoadingOrder", "--loading-order", &modprobe.modules_loading_order),
-          std::tuple(removal, "--in-tree-remove", &removals)}) {
+          std::tuple(api::in_tree_field(job.config), "--in-tree-remove", &removals)}) {
         for (const auto& name : *names) {
             const auto problem = base::module_name_problem(name);
             if (problem.empty()) continue;
@@ -329,7 +317,8 @@ void check_config(Job& job, const std::string& input, Needs needs) {
         if (!below) {
             throw Error(Exit::data, "bad-path",
                         fmt::format("{}: expected a path that stays in the image, found '{}'",
-                                    origin_of(input, field, option), base::escape(*path)));
+                                    origin_of(input, field, option), base::escape(*path)))
+                .hint("name it from the root of the image on, as /opt");
         }
         if (("/" + *path + "/").find("/../") != std::string::npos) *path = "/" + *below;
     }
@@ -442,6 +431,14 @@ void require_release(const kmod::HostPaths& host, const kmod::NodeFacts& node) {
         .hint(host.proc == kmod::HostPaths().proc ? "mount /proc here" : "mount the node's /proc below --host-root");
 }
 
+void require_release_name(const std::string& option, const std::string& release) {
+    if (base::is_kernel_name(release)) return;
+    throw Error(Exit::usage, "bad-value",
+                fmt::format("{}: expected a kernel release as uname -r prints it, found '{}'", option,
+                            base::escape(release)))
+        .hint("for example 6.1.0-60-amd64");
+}
+
 Job empty_job(const cli::Args& args) {
     Job job;
     job.host = host_paths(args);
@@ -489,7 +486,7 @@ kmod::LoadWish wish_of(const Job& job) {
     wish.module = config.modprobe.module_name;
     wish.parameters = config.modprobe.parameters;
     wish.loading_order = config.modprobe.modules_loading_order;
-    wish.in_tree_modules_to_remove = in_tree_removals(config);
+    wish.in_tree_modules_to_remove = api::in_tree_removals(config);
     if (job.load.modules.size() > 1) wish.also.assign(job.load.modules.begin() + 1, job.load.modules.end());
     wish.force = job.load.force;
     if (job.load.use_blacklist) wish.blacklist = kmod::BlacklistRule::honour;

@@ -43,6 +43,7 @@ struct Job {
         whole,  ///< nothing is loaded: no network at all, no writes, no look into other processes
     };
     Sandbox sandbox = Sandbox::none;
+    std::string report;  ///< a file that is written at the end, "" for none: the whole sandbox leaves that possible
     std::shared_ptr<sandbox::Confined>
         parser;  ///< where the bytes of images are parsed; begun before there was anything else of the job
 };
@@ -95,6 +96,9 @@ enum class UnknownFields { refuse, warn };
 void require_host(const kmod::HostPaths& host);
 /// A kernel without a release would be taken for another one. Errors: io (74) "host-not-mounted".
 void require_release(const kmod::HostPaths& host, const kmod::NodeFacts& node);
+/// Refuses what uname -r cannot print: it becomes a part of paths and of commands. `option` is for the message. Errors:
+/// usage (64) "bad-value".
+void require_release_name(const std::string& option, const std::string& release);
 /// --timeout, 0 if not given.
 [[nodiscard]] std::chrono::milliseconds timeout_of(const cli::Args& args);
 

@@ -55,7 +55,8 @@ bool is_same_firmware_directory(const HostPaths& host, const std::string& one, c
 
 void check_firmware_path(const std::string& path) {
     const auto refuse = [](const std::string& what) {
-        throw Error(Exit::data, "bad-firmware-path", "the firmware path " + what);
+        throw Error(Exit::data, "bad-firmware-path", "the firmware path " + what)
+            .hint("name a directory of the host, as /var/lib/firmware");
     };
     if (path.empty()) return;
     if (path.size() > k_path_max)

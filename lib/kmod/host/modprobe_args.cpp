@@ -196,6 +196,21 @@ ModprobeCommand read_modprobe_arguments(const std::vector<std::string>& argument
     return ModprobeReader(arguments, field, kind).read();
 }
 
+std::optional<Error> wrong_direction(const ModprobeCommand& command, const std::string& field, Direction expected) {
+    const bool removes = expected == Direction::unloads;
+    if (command.remove == removes) return std::nullopt;
+    return Error(Exit::data, "bad-value",
+                 fmt::format("{}: expected a command that {}, found one {} -r", field, removes ? "unloads" : "loads",
+                             removes ? "without" : "with"))
+        .hint(removes ? "add -r" : "remove -r");
+}
+
+Error force_refusal(const ModprobeCommand& command, const std::string& field) {
+    return Error(Exit::data, "force-refused",
+                 fmt::format("{} holds {}: kmm-worker does not force modules, modprobe does", field,
+                             base::join(command.forcing, ", ")));
+}
+
 std::string image_directory(const std::string& directory) {
     if (directory == "/tmp") return "/";
     return directory.starts_with("/tmp/") ? directory.substr(4) : directory;

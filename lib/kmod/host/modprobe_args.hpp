@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "base/error.hpp"
+
 namespace kmm::kmod {
 
 /// Which checks of the kernel are given up.
@@ -41,6 +43,15 @@ enum class ArgsKind { options_only, whole_command };
 /// "missing-field" for a whole command without a module.
 [[nodiscard]] ModprobeCommand read_modprobe_arguments(const std::vector<std::string>& arguments,
                                                       const std::string& field, ArgsKind kind);
+
+enum class Direction { loads, unloads };
+
+/// Data (65) "bad-value" for a command that unloads where one that loads is expected, and the reverse; else nullopt.
+[[nodiscard]] std::optional<Error> wrong_direction(const ModprobeCommand& command, const std::string& field,
+                                                   Direction expected);
+
+/// Data (65) "force-refused", which names the flags of `command` that force; the hint is the caller's.
+[[nodiscard]] Error force_refusal(const ModprobeCommand& command, const std::string& field);
 
 /// Where `directory` of -d is in the image: directories of KMM's worker are below /tmp, where its image is copied to.
 [[nodiscard]] std::string image_directory(const std::string& directory);

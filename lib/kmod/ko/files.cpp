@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
+#include <memory>
 
 #include <fmt/format.h>
 
@@ -22,19 +22,20 @@ namespace {
 
 constexpr std::uint64_t k_module_bytes_max = 512ULL << 20U;
 constexpr std::size_t k_device_bytes_max = 4096;     // /dev/null stands for an empty file; others may never end
+constexpr std::size_t k_piece = 64U << 10U;
 constexpr std::size_t k_line_bytes_max = 1U << 20U;  // no file of the kernel has such a line
 
 /// Appends up to `bytes_max` bytes of `fd` to `text`; returns 0 or an errno.
 int read_all(int fd, std::string& text, std::size_t bytes_max) {
-    std::array<char, 65536> buffer;
+    const auto buffer = std::make_unique_for_overwrite<char[]>(k_piece);  // a stack may be smaller than that
     while (text.size() < bytes_max) {
-        const ssize_t got = ::read(fd, buffer.data(), std::min(buffer.size(), bytes_max - text.size()));
+        const ssize_t got = ::read(fd, buffer.get(), std::min(k_piece, bytes_max - text.size()));
         if (got == 0) return 0;
         if (got < 0) {
             if (errno == EINTR) continue;
             return errno;
         }
-        text.append(buffer.data(), static_cast<std::size_t>(got));
+        text.append(buffer.get(), static_cast<std::size_t>(got));
     }
     return 0;
 }

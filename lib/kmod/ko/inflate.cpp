@@ -91,7 +91,9 @@ std::string plain_of_gzip(const std::string& bytes, const std::string& file) {
     check_flags();
     for (;;) {
         if (state->block_state == ISAL_BLOCK_FINISH) {
-            if (!another_follows({reinterpret_cast<const char*>(state->next_in), state->avail_in}, "gzip", file)) break;
+            const std::string_view rest(reinterpret_cast<const char*>(state->next_in), state->avail_in);
+            // Zeros fill up what is written in blocks: zlib in libkmod, the kernel and gzip pass over them.
+            if (rest.find_first_not_of('\0') == std::string_view::npos || !another_follows(rest, "gzip", file)) break;
             isal_inflate_reset(state.get());
             check_flags();
         }

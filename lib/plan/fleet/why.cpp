@@ -8,6 +8,7 @@
 #include "api/labels.hpp"
 #include "api/names.hpp"
 #include "base/counted.hpp"
+#include "base/kernel_name.hpp"
 #include "plan/codes/reasons.hpp"
 #include "plan/decide/causes.hpp"
 #include "plan/decide/policy.hpp"
@@ -91,7 +92,7 @@ private:
             line("mapping", Mark::failed, "the node does not say which kernel it runs");
             return;
         }
-        if (!is_kernel_name(node_.kernel_version)) {
+        if (!base::is_kernel_name(node_.kernel_version)) {
             line("mapping", Mark::failed,
                  fmt::format("kernel version \"{}\" is not one that a kernel can have", node_.kernel_version));
             return;
@@ -303,7 +304,7 @@ private:
             }
         }
         if (!module_.module_loader) { return; }
-        if (code != "no-kernel-mapping" && is_kernel_name(node_.kernel_version)) {
+        if (code != "no-kernel-mapping" && base::is_kernel_name(node_.kernel_version)) {
             const auto attempts = resolver_.attempts(node_.kernel_version);
             if (std::none_of(attempts.begin(), attempts.end(),
                              [](const auto& attempt) { return attempt.matched || !attempt.fault.empty(); })) {

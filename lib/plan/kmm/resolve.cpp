@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "api/names.hpp"
+#include "base/kernel_name.hpp"
 #include "base/printable.hpp"
 #include "base/text.hpp"
 #include "plan/kmm/eligible.hpp"
@@ -170,7 +171,7 @@ Resolution Resolver::resolve(std::string_view kernel_version) const {
 
 Resolution Resolver::resolve_afresh(std::string_view kernel_version) const {
     // What no kernel is called is matched with nothing and stands in no image, path or Pod.
-    if (!is_kernel_name(kernel_version)) {
+    if (!base::is_kernel_name(kernel_version)) {
         return unparsable_kernel(api::trim_kernel(kernel_version), "is not one that a kernel can have");
     }
     const auto tried = attempts(kernel_version);

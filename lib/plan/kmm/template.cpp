@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/kernel_name.hpp"
 #include "base/text.hpp"
 
 namespace kmm::plan {
@@ -140,14 +141,6 @@ std::string dns_safe_kernel(std::string_view kernel) {
     return result;
 }
 
-bool is_kernel_name(std::string_view text) {
-    constexpr std::size_t longest = 64;
-    const auto is_alphanumeric = [](char c) { return is_name_byte(c) && c != '_'; };
-    return !text.empty() && text.size() <= longest && is_alphanumeric(text.front()) &&
-           std::all_of(text.begin(), text.end(),
-                       [](char c) { return is_name_byte(c) || c == '.' || c == '+' || c == '~' || c == '-'; });
-}
-
 bool begins_with_number(std::string_view text) noexcept {
     return !text.empty() && text.front() >= '0' && text.front() <= '9';
 }
@@ -159,7 +152,7 @@ std::string kernel_in_name(std::string_view text) {
         const auto rest = text.substr(at + 1);
         const auto number = rest.substr(0, rest.find_first_not_of("0123456789"));
         if (!number.empty() && rest.substr(number.size()).starts_with('.')) {
-            return is_kernel_name(rest) && template_variables(rest, "", "") ? std::string(rest) : "";
+            return base::is_kernel_name(rest) && template_variables(rest, "", "") ? std::string(rest) : "";
         }
     }
     return "";
@@ -174,7 +167,7 @@ void require_kernel_name(const std::string& kernel) {
             .hint("where several can be named, give --kernel once for each");
     }
     // A regexp that anchors nothing would match the name of a package, and the kernel would seem to be ready.
-    if (is_kernel_name(kernel) && begins_with_number(kernel)) { return; }
+    if (base::is_kernel_name(kernel) && begins_with_number(kernel)) { return; }
     const std::string meant = kernel_in_name(kernel);
     throw Error(Exit::usage, "bad-kernel",
                 fmt::format("\"{}\" is not a kernel version, expected one such as 6.1.0-56-amd64",

@@ -23,11 +23,6 @@ using Variables = std::map<std::string, std::string, std::less<>>;
 /// the ends.
 [[nodiscard]] std::string dns_safe_kernel(std::string_view kernel);
 
-/// True for what uname -r can print and a directory below lib/modules can be called: 1 to 64 bytes (the kernel's own
-/// limit, __NEW_UTS_LEN), [A-Za-z0-9][A-Za-z0-9._+~-]*. A node's kubelet says what it likes: nothing else is put into
-/// an image's name, a path, a Pod or a build argument, which Dockerfiles give to a shell unquoted.
-[[nodiscard]] bool is_kernel_name(std::string_view text);
-
 /// Whether a name begins with a number, as that of every release of Linux.
 [[nodiscard]] bool begins_with_number(std::string_view text) noexcept;
 

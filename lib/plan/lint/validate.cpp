@@ -11,6 +11,7 @@
 #include "api/labels.hpp"
 #include "api/names.hpp"
 #include "base/clean_path.hpp"
+#include "base/kernel_name.hpp"
 #include "base/text.hpp"
 #include "plan/kmm/hub_module.hpp"
 #include "plan/kmm/template.hpp"
@@ -207,7 +208,7 @@ void check_preflight(const api::PreflightValidation& object, Diagnostics& diagno
     const auto parts =
         1 + std::count_if(kernel.begin(), kernel.end(), [](char c) { return c == '.' || c == ',' || c == '-'; });
     constexpr int parts_min = 3;
-    const bool is_name = is_kernel_name(kernel);
+    const bool is_name = base::is_kernel_name(kernel);
     if (kernel.empty() ? object.kernel_origin == object.meta.origin : is_name && parts >= parts_min) {
         return;
     }  // absent: reported

@@ -11,6 +11,7 @@
 
 #include "api/names.hpp"
 #include "base/clean_path.hpp"
+#include "base/kernel_name.hpp"
 #include "base/module_name.hpp"
 #include "base/printable.hpp"
 #include "base/text.hpp"
@@ -112,7 +113,7 @@ void check_literal(Findings& findings, const std::string& text, const std::strin
     } else if (text.find_first_of(" \t\r\n") != std::string::npos) {
         warn("literal-impossible", "no kernel version has a blank or a line end",
              "write it as uname -r prints it, without a blank");
-    } else if (!is_kernel_name(text) || !begins_with_number(text)) {
+    } else if (!base::is_kernel_name(text) || !begins_with_number(text)) {
         const std::string meant = kernel_in_name(text);
         warn("literal-impossible", "it is not a kernel version, expected one such as 6.1.0-56-amd64",
              meant.empty() ? "write it as uname -r prints it" : fmt::format("write {}", meant));

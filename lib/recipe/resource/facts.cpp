@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "api/fields.hpp"
+#include "base/kernel_name.hpp"
 #include "base/text.hpp"
 
 namespace kmm::recipe::plan {
@@ -33,20 +34,12 @@ bool has_date(std::string_view text, std::size_t at, std::size_t digits) {
            is_digit(text[at + digits + 1]);
 }
 
-/// What the release of a kernel is written with; an empty one would select every node.
-bool is_kernel(std::string_view text) {
-    const auto is_letter = [](char c) { return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
-    return !text.empty() && is_letter(text.front()) && std::all_of(text.begin(), text.end(), [&](char c) {
-        return is_letter(c) || std::string_view("._-+~").find(c) != std::string_view::npos;
-    });
-}
-
 std::string wrong_kernel(std::string_view text) {
     return fmt::format("expected the release of a kernel, found '{}'", base::escape(text));
 }
 
 void require_kernel(const std::string& option, std::string_view text) {
-    if (is_kernel(text)) { return; }
+    if (base::is_kernel_name(text)) { return; }
     throw Error(Exit::usage, "bad-kernel", option + ": " + wrong_kernel(text)).hint(std::string(k_kernel_hint));
 }
 
@@ -55,7 +48,7 @@ std::string kernel_text(api::Fields& fields, std::string_view key, api::Need nee
     std::string text = fields.string(key, need);
     const Node* found = fields.get(key);
     const bool is_absent = found == nullptr || (text.empty() && need == api::Need::optional);
-    if (!is_absent && found->kind() == value::Kind::string && !is_kernel(text)) {
+    if (!is_absent && found->kind() == value::Kind::string && !base::is_kernel_name(text)) {
         fields.scope().fault("bad-kernel", fields.path_of(key) + ": " + wrong_kernel(text), found->mark(),
                              std::string(k_kernel_hint));
     }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/kernel_name.hpp"
 #include "base/natural.hpp"
 #include "base/text.hpp"
 
@@ -38,11 +39,7 @@ bool is_kernel_release(std::string_view text) {
         while (at < text.size() && is_number(text[at])) { ++at; }
         if (at == begin) { return false; }
     }
-    if (text.size() > 64 || is_of_several(text)) { return false; }
-    return std::all_of(text.begin() + static_cast<std::ptrdiff_t>(at), text.end(), [](char c) {
-        return is_number(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-               std::string_view("._-+~").find(c) != std::string_view::npos;
-    });
+    return base::is_kernel_name(text) && !is_of_several(text);
 }
 
 std::string kernel_architecture(std::string_view kernel) {

@@ -47,6 +47,8 @@ TEST_CASE("the three kinds of compressed modules") {
 TEST_CASE("several members, streams and frames are one module, as for libkmod") {
     const std::string passed_over = unhex("502a4d1802000000") + "xx";
     CHECK(kmod::plain_module(k_gzip + k_gzip, "a") == "hellohello");
+    CHECK(kmod::plain_module(k_gzip + k_gzip + std::string(3, '\0'), "a") == "hellohello");  // to the end of a block
+    CHECK(code_for(k_gzip + std::string(3, '\0') + k_gzip) == "module-format");
     CHECK(kmod::plain_module(k_xz + k_xz, "a") == "hellohello");
     CHECK(kmod::plain_module(k_xz + std::string(8, '\0') + k_xz + std::string(4, '\0'), "a") == "hellohello");
     CHECK(kmod::plain_module(k_zstd + passed_over + k_zstd + k_zstd, "a") == "hellohellohello");

@@ -19,6 +19,7 @@
 #include "kmm-upgrade/session/walk_options.hpp"
 #include "kmm-upgrade/verbs.hpp"
 #include "kube/fleet.hpp"
+#include "plan/kmm/template.hpp"
 #include "preflight/verdict.hpp"
 #include "recipe/ready/recipe_preflight.hpp"
 #include "sys/host.hpp"
@@ -37,6 +38,7 @@ drive::StartRequest request_of_kernel(const cli::Args& args) {
     drive::StartRequest request;
     request.to_version =
         args.wanted("to", "RELEASE", "name it as uname -r prints it, as --to 6.1.0-60-amd64");
+    plan::require_kernel_name(request.to_version);
     request.options.via = upgrade::Via::ssh;
     take_draining_walk_options(args, request);
     request.options.all_nodes = request.nodes.empty() && !args.get("selector");

@@ -9,6 +9,7 @@
 #include "kmm-upgrade/recipe/verbs.hpp"
 #include "kmm-upgrade/session/releases.hpp"
 #include "kmm-upgrade/session/walk_options.hpp"
+#include "plan/kmm/template.hpp"
 #include "upgrade/drive/driver.hpp"
 #include "upgrade/drive_recipe/recipe_actor.hpp"
 
@@ -102,6 +103,7 @@ drive::RecipeRequest recipe_request(Call& call, const std::string& name) {
     request.options.lease_namespace = namespace_option(args, "lease-namespace");
     request.subject.name = name;
     request.subject.space = release_namespace_of(args);
+    for (const auto& kernel : args.all("keep-kernel")) plan::require_kernel_name(kernel);
     request.subject.keep_kernels = args.all("keep-kernel");
     request.subject.is_forced = args.flag("force-conflicts");
     return request;

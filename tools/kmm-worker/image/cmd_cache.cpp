@@ -134,6 +134,9 @@ Exit run_verify(const cli::Args& args, cli::Context& context) {
 }
 
 Exit run_prune(const cli::Args& args, cli::Context& context) {
+    if (args.flag("all") && args.source("cache-size") == "option")
+        throw Error(Exit::usage, "usage", "--all and --cache-size exclude each other")
+            .hint("--all removes everything, --cache-size says how much stays: leave one of them out");
     registry::Cache cache = open_cache(args);
     const auto report = cache.prune(args.flag("all") ? 0 : cache_size(args));
     if (!report) {

@@ -116,8 +116,7 @@ void pull(const cli::Args& args, cli::Context& context, WorkerResult& result) {
     parser->begin((request.cache_dir.empty() ? registry::layer_service() : registry::document_service()).number);
     if (!args.get("platform")) request.architecture = result.node.architecture;
     if (args.all("kernel").empty()) require_release(host, result.node);
-    want_kernels(request,
-                 args.all("kernel").empty() ? std::vector<std::string>{result.node.kernel} : args.all("kernel"));
+    want_kernels(request, args, result.node.kernel);
     const bool created = prepare(out);
     close_sandbox_of_pull(request, out, context);
     try {

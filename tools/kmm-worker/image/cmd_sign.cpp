@@ -193,7 +193,7 @@ void sign(const cli::Args& args, cli::Context& context, WorkerResult& result) {
     result.node = this_node(host);
     request.source = prepare_request(args, args.positional("IMAGE"), timeout_of(args), host, {}, result.warnings);
     request.source.dir_name = args.get("dir-name").value_or("/opt");
-    want_kernels(request.source, args.all("kernel").empty() ? std::vector<std::string>{"all"} : args.all("kernel"));
+    want_kernels(request.source, args, "all");
     request.source.cache_dir.clear();
     request.files = args.all("files");
     if (args.get("platform"))

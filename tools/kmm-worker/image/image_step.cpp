@@ -86,7 +86,13 @@ registry::PullRequest prepare_request(const cli::Args& args, const std::string& 
     return request;
 }
 
-void want_kernels(registry::PullRequest& request, std::vector<std::string> names) {
+void want_kernels(registry::PullRequest& request, const cli::Args& args, const std::string& otherwise) {
+    auto names = args.all("kernel");
+    if (names.empty()) {
+        names = {otherwise};
+    } else {
+        for (const auto& name : names) require_release_name("--kernel", name);
+    }
     request.all_kernels = std::find(names.begin(), names.end(), "all") != names.end();
     if (request.all_kernels && names.size() > 1) {
         throw Error(Exit::usage, "usage", "expected --kernel all by itself, found other kernels beside it")
@@ -214,20 +220,33 @@ void begin_sandbox(const Job& job, sandbox::SandboxReport& report) {
     sandbox::forbid_programs(report, is_whole ? sandbox::Keeps::namespaces : sandbox::Keeps::modules);
 }
 
+/// What must stay writable for a report: the directory of a file, which is replaced there; else the pipe or device.
+std::string place_of_report(const std::string& file) {
+    using Type = std::filesystem::file_type;
+    std::error_code error;
+    const auto target = std::filesystem::weakly_canonical(file, error);
+    if (error) return sys::parent_of(file);
+    const auto type = std::filesystem::status(target, error).type();
+    const bool is_replaced = type == Type::regular || type == Type::not_found || type == Type::directory;
+    return is_replaced ? target.parent_path().native() : target.native();
+}
+
 void close_sandbox(const Job& job, const std::string& scratch, sandbox::SandboxReport& report, cli::Context& context) {
     if (job.sandbox == Job::Sandbox::none) return;
-    if (job.sandbox == Job::Sandbox::whole) {
+    const bool is_whole = job.sandbox == Job::Sandbox::whole;
+    const auto modes = is_whole && job.report.empty() ? sandbox::Modes::fixed : sandbox::Modes::changeable;
+    if (is_whole) {
         sandbox::leave_network(report);
         std::vector<std::string> writable{scratch.empty() ? sys::temp_base() : scratch};
         for (const char* place :
              std::initializer_list<const char*>{std::getenv("KMM_TERMINATION_LOG"), "/dev/termination-log"}) {
             if (place != nullptr && ::access(place, W_OK) == 0) writable.emplace_back(place);
         }
+        if (!job.report.empty()) writable.push_back(place_of_report(job.report));
         sandbox::forbid_writes(writable, report);
-        sandbox::drop_capabilities(report);
+        sandbox::drop_capabilities(report, modes);
     }
-    const bool is_whole = job.sandbox == Job::Sandbox::whole;
-    sandbox::forbid_sockets(report, is_whole ? sandbox::Modes::fixed : sandbox::Modes::changeable);
+    sandbox::forbid_sockets(report, modes);
     tell_sandbox(report, context);
 }
 

@@ -66,9 +66,9 @@ void warn_of_left_out(const kmod::ModuleIndex& index, std::vector<std::string>& 
                                                     const std::vector<registry::Credential>& input,
                                                     std::vector<std::string>& warnings);
 
-/// Lets `request` take the kernels `names`: one or several, or "all" by itself. Errors: usage (64) for "all" and
-/// others.
-void want_kernels(registry::PullRequest& request, std::vector<std::string> names);
+/// Lets `request` take the kernels of --kernel: one or several, or "all" by itself; without the option that of
+/// `otherwise`. Errors: usage (64) for "all" and others, and for what uname -r cannot print.
+void want_kernels(registry::PullRequest& request, const cli::Args& args, const std::string& otherwise);
 
 /// The cache's directory: --cache-dir, else /var/lib/kmm-worker below --host-root.
 [[nodiscard]] std::string cache_place(const cli::Args& args);

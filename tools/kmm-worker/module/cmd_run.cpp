@@ -51,15 +51,7 @@ public:
           config_(read_kvc_config(host_, args.positional("NAME"))),
           kernel_(args.get("kernel").value_or(node_.kernel)),
           image_(kvc_image(config_, kernel_)) {
-        const bool release =
-            !kernel_.empty() && kernel_.front() != '.' && kernel_.front() != '-' &&
-            kernel_.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._+~-") ==
-                std::string::npos;
-        if (!release)
-            throw Error(Exit::usage, "bad-value",
-                        fmt::format("--kernel: expected a kernel release as uname -r says it, found '{}'",
-                                    base::escape(kernel_)))
-                .hint("the running one is taken without --kernel");
+        require_release_name("--kernel", kernel_);
     }
 
     WorkerResult build() {
@@ -124,7 +116,6 @@ public:
     /// In reverse order: KVC's own unloads in load order, which fails for modules that need each other.
     WorkerResult unload() {
         WorkerResult result = start("run unload");
-        refuse_unload_policy();
         require_capability(host_, "unload");
         for (auto it = config_.modules.rbegin(); it != config_.modules.rend(); ++it) {
             try {
@@ -222,15 +213,6 @@ private:
             throw error.detail("image", image_ + ", built here, which nothing has signed")
                 .hint("name a signed image in KMOD_CONTAINER_IMAGE" + allow);
         }
-    }
-
-    /// --policy is that of signatures here; of the verb unload it is also another name of --unload-policy.
-    void refuse_unload_policy() const {
-        const std::string given = args_.get("policy").value_or("");
-        if (given != "always" && given != "if-idle" && given != "never") return;
-        throw Error(Exit::usage, "bad-value",
-                    fmt::format("--policy: expected the file of a signature policy, found '{}'", given))
-            .hint("--unload-policy " + given);
     }
 
     void require_running_kernel() const {
@@ -422,6 +404,31 @@ private:
     std::string kernel_, image_;
 };
 
+/// --policy is that of signatures here; of the verb unload it is also another name of --unload-policy.
+void refuse_unload_policy(const cli::Args& args) {
+    const std::string given = args.get("policy").value_or("");
+    if (given != "always" && given != "if-idle" && given != "never") return;
+    throw Error(Exit::usage, "bad-value",
+                fmt::format("--policy: expected the file of a signature policy, found '{}'", given))
+        .hint("--unload-policy " + given);
+}
+
+/// Whoever gives an option expects something of it.
+void refuse_idle_options(const cli::Args& args, const std::string& action) {
+    const bool loads = action == "load" || action == "reload";
+    const bool unloads = action == "unload" || action == "reload";
+    const auto refuse = [&](const std::vector<cli::Option>& options, const char* actions) {
+        for (const auto& option : options) {
+            if (args.source(option.name) != "option") continue;
+            throw Error(Exit::usage, "usage", fmt::format("--{} has no effect with {}", option.name, action))
+                .hint(fmt::format("leave it out, or give it with {}", actions));
+        }
+    };
+    if (!loads) refuse({verify_option()}, "load or reload");
+    if (!unloads) refuse(unload_options(), "unload or reload");
+    if (!loads && action != "wrapper") refuse(pull_options(), "load, reload or wrapper");
+}
+
 Exit run_run(const cli::Args& args, cli::Context& context) {
     const std::string action = args.positional("ACTION");
     const Words actions(std::begin(k_run_actions), std::end(k_run_actions));
@@ -435,6 +442,8 @@ Exit run_run(const cli::Args& args, cli::Context& context) {
     if (action != "wrapper" && !args.positionals("ARG").empty())
         throw Error(Exit::usage, "usage", fmt::format("{} takes no arguments", action))
             .hint("only wrapper does: kmm-worker run NAME wrapper -- TOOL ARG...");
+    refuse_unload_policy(args);
+    refuse_idle_options(args, action);
     Instance instance(args, context);
     instance.tell_doubts();
     if (action == "wrapper") instance.wrapper();

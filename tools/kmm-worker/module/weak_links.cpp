@@ -16,6 +16,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "base/kernel_name.hpp"
 #include "base/text.hpp"
 #include "kmod/ko/files.hpp"
 #include "kmod/ko/inflate.hpp"
@@ -31,15 +32,6 @@ constexpr std::size_t k_modules_size = std::string_view("/lib/modules/").size();
 
 bool is_module_file_name(std::string_view name) {
     return name.ends_with(".ko") || name.ends_with(".ko.gz") || name.ends_with(".ko.xz") || name.ends_with(".ko.zst");
-}
-
-/// As kernels name themselves; a name like an option of depmod is none.
-bool is_release_name(std::string_view name) {
-    constexpr std::string_view k_letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
-    return k_letters.find(name.front()) != std::string_view::npos && std::all_of(name.begin(), name.end(), [&](char c) {
-               return k_letters.find(c) != std::string_view::npos ||
-                      std::string_view("._+~-").find(c) != std::string_view::npos;
-           });
 }
 
 /// A directory beneath another one, which is no link. Errors: from_errno.
@@ -234,7 +226,7 @@ std::vector<std::string> kernel_releases(const kubeadm::Place& place) {
     const auto directory = open_if_there(place, k_modules);
     if (!directory) return releases;
     sys::each_entry(directory->get(), [&](const sys::DirectoryEntry& entry) {
-        if (entry.type == sys::EntryType::directory && is_release_name(entry.name)) releases.push_back(entry.name);
+        if (entry.type == sys::EntryType::directory && base::is_kernel_name(entry.name)) releases.push_back(entry.name);
     });
     std::sort(releases.begin(), releases.end());
     return releases;

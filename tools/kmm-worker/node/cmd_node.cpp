@@ -43,14 +43,16 @@ struct Expected {
     std::optional<PulledImage> files;  ///< of an image: they are read again for the verdict, and go with this
 };
 
-/// What a file is, which no policy covers, cannot be checked against a signature that somebody asks for.
-void refuse_signature_options(const std::string& source, const cli::Args& args) {
-    for (const char* option : {"policy", "signature-key"}) {
-        if (args.source(option) != "option") continue;
-        throw Error(Exit::usage, "usage",
-                    fmt::format("--{} applies to images, found --expect {}, which is a file or directory", option,
-                                base::escape(source)))
-            .hint(fmt::format("name the image in --expect, or leave out --{}", option));
+cli::Option directory_option() {
+    return cli::option("dir-name", "DIR", "directory of lib/modules in the image (default /opt)");
+}
+
+/// Where no image is pulled, no signature is checked and no other option of one has an effect. `found` is in its place.
+void refuse_image_options(const cli::Args& args, const std::string& found) {
+    for (const auto& option : std::vector{directory_option()} + pull_options()) {
+        if (args.source(option.name) != "option") continue;
+        throw Error(Exit::usage, "usage", fmt::format("--{} applies to images, found {}", option.name, found))
+            .hint(fmt::format("name the image in --expect, or leave out --{}", option.name));
     }
 }
 
@@ -62,7 +64,9 @@ Expected read_expected(const std::string& source, const cli::Args& args, cli::Co
     std::error_code error;
     const bool is_directory = std::filesystem::is_directory(source, error);
     const bool is_file = std::filesystem::is_regular_file(source, error);
-    if (is_directory || is_file) refuse_signature_options(source, args);
+    if (is_directory || is_file)
+        refuse_image_options(args,
+                             fmt::format("--expect {}, which is a file or directory", base::escape(source)));
     if (is_directory) {
         expected.index = kmod::ModuleIndex::build(source, "", {}, expected.parser.get());
     } else if (is_file) {
@@ -85,6 +89,7 @@ Expected read_expected(const std::string& source, const cli::Args& args, cli::Co
         job.is_of_options = true;
         job.config.modprobe.dir_name = args.get("dir-name").value_or("");
         job.sandbox = Job::Sandbox::whole;
+        if (const auto metrics = args.get("metrics"); metrics && *metrics != "-") job.report = *metrics;
         PulledImage image = pull_image(job, args, context, clock);
         expected.index = std::move(image.index);
         expected.image = image.pulled.reference;
@@ -162,6 +167,7 @@ std::vector<std::string> status_row(const std::string& name, const std::optional
 Exit report_status(const cli::Args& args, cli::Context& context) {
     const kmod::HostPaths host = host_paths(args);
     require_host(host);
+    if (!args.get("expect")) refuse_image_options(args, "no --expect");
     sys::LinuxClock clock;
     const auto settled = NodeLock::take(host, LockKind::shared, settle_time(args), clock);
     std::optional<Expected> expected;
@@ -295,10 +301,9 @@ cli::Verb verb_status() {
     auto expect =
         cli::option("expect", "IMAGE|FILE",
                     "compare with the modules of an image, a .ko file or a directory; exit 10 if they differ");
-    auto directory = cli::option("dir-name", "DIR", "directory of lib/modules in the image (default /opt)");
     auto cluster = cli::option("metrics-cluster", "NAME", report::k_metrics_cluster_help);
     auto metrics = cli::option("metrics", "FILE", "write kmm_module_loaded of each module as OpenMetrics text");
-    verb.options = std::vector<cli::Option>{settle, expect, directory, metrics, cluster} + pull_options() +
+    verb.options = std::vector<cli::Option>{settle, expect, directory_option(), metrics, cluster} + pull_options() +
                    host_options() + cli::common_options();
     verb.run = report_status;
     return verb;

@@ -106,6 +106,7 @@ Exit run_system_facts(const cli::Args& args, cli::Context& context) {
 
 Exit run_install(const cli::Args& args, cli::Context& context) {
     const auto release = needed(args, "to", "as --to 6.1.0-60-amd64");
+    require_release_name("--to", release);
     const auto command = needed(args, "command", "as --command 'apt-get install -y linux-image-$1'");
     System system(args, context);
     auto slot = system.slot();
