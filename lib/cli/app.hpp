@@ -68,7 +68,6 @@ struct Verb {
     std::vector<Positional> positionals;
     std::vector<Option> options;  ///< own options first, shared groups after
     std::function<Exit(const Args&, Context&)> run;
-    bool hidden = false;
     std::string surplus_hint = {};  ///< where more arguments are given than it takes; "" for its usage line
 };
 
@@ -97,6 +96,8 @@ struct Program {
     std::map<std::string, std::string> files;
     /// Verbs of a later version, and what to do instead: asked for, they are refused as "unsupported", not as unknown.
     std::map<std::string, std::string, std::less<>> planned;
+    /// Words that kubectl, helm, systemctl and others have for what verbs do here: the hint to each.
+    std::map<std::string, std::string, std::less<>> other_words;
     /// Told of every error that ends the program, before it is printed: those of the command line, too. May be empty;
     /// must not throw.
     std::function<void(const Error&)> on_error;

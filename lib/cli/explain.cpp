@@ -38,7 +38,7 @@ value::Node headed(std::string_view kind) {
 }
 
 std::string_view heading(std::string_view kind) {
-    if (kind == "reason") return "Reasons of plan lines";
+    if (kind == "reason") return "Reasons";
     if (kind == "finding") return "Findings about documents and clusters";
     if (kind == "error, finding") return "Findings, and errors of the command";
     return kind == "error" ? "Errors of the command" : "Reasons and findings";

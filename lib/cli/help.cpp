@@ -95,9 +95,7 @@ std::string verb_help(const Program& program, const Verb& verb) {
 }
 
 std::string verbs_text(const Program& program, std::string_view prefix) {
-    const auto listed = [&](const Verb& verb) {  // who asks for a group by name is told of its hidden verbs too
-        return prefix.empty() ? !verb.hidden : verb.name.starts_with(prefix);
-    };
+    const auto listed = [&](const Verb& verb) { return verb.name.starts_with(prefix); };
     std::size_t column = 0;
     for (const auto& verb : program.verbs) {
         if (listed(verb)) column = std::max(column, verb.name.size() + 4);
@@ -155,8 +153,8 @@ std::string help_text(const Program& program, const Verb* verb) {
 }
 
 std::string group_help_text(const Program& program, const std::string& group) {
-    return fmt::format("Usage:\n  {} {} ... [OPTION...]\n\n", program.name, group) + verbs_text(program, group + " ") +
-           fmt::format("See {} help {} ... for the options of a verb.\n", program.name, group);
+    return fmt::format("Usage:\n  {} {} VERB [OPTION...]\n\n", program.name, group) + verbs_text(program, group + " ") +
+           fmt::format("See {} help {} VERB for the options of a verb.\n", program.name, group);
 }
 
 }  // namespace kmm::cli

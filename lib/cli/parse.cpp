@@ -100,11 +100,9 @@ std::vector<std::string> verbs_below(const Program& program, const std::string& 
     return names;
 }
 
-std::vector<std::string> visible_verbs(const Program& program) {
+std::vector<std::string> verb_names(const Program& program) {
     std::vector<std::string> names;
-    for (const auto& verb : program.verbs) {
-        if (!verb.hidden) names.push_back(verb.name);
-    }
+    for (const auto& verb : program.verbs) names.push_back(verb.name);
     return names;
 }
 
@@ -137,8 +135,14 @@ Error unknown_verb(const Program& program, const std::vector<std::string>& words
     auto error = usage_error("unknown-verb", fmt::format("unknown verb '{}'", name));
     // A verb of kubectl and kubeadm.
     if (name == "version") return std::move(error).hint(fmt::format("{} --version", program.name));
-    auto candidates = below.empty() ? visible_verbs(program) : below;
-    auto near = base::nearest(name, candidates);
+    auto candidates = below.empty() ? verb_names(program) : below;
+    auto known = candidates;
+    for (const auto& [word, hint] : program.other_words) known.push_back(word);
+    auto near = base::nearest(name, known);
+    if (near) {
+        if (const auto other = program.other_words.find(*near); other != program.other_words.end())
+            return std::move(error).hint(other->second);
+    }
     if (!near && below.empty() && words.size() > 1) near = base::nearest(words[0] + " " + words[1], candidates);
     if (!near && below.empty()) near = verb_ending_in(name, candidates);
     if (near) return std::move(error).hint(fmt::format("did you mean '{}'?", *near));
@@ -149,7 +153,7 @@ Error unknown_verb(const Program& program, const std::vector<std::string>& words
 std::string argument_named(const Program& program, const Verb& verb, const std::string& written) {
     if (!written.starts_with("--")) return {};
     for (const auto& other : program.verbs) {
-        const auto* option = other.hidden ? nullptr : find_option(other.options, written.substr(2));
+        const auto* option = find_option(other.options, written.substr(2));
         if (option == nullptr) continue;
         for (const auto& positional : verb.positionals)
             if (positional.name == option->value_name) return positional.name;
@@ -176,7 +180,7 @@ Error unknown_option(const Program& program, const Verb* verb, const std::string
         return std::move(error).hint(fmt::format("did you mean {}?", *near));
     std::vector<std::string> owners;
     for (const auto& other : program.verbs) {
-        if (!other.hidden && written.size() > 2 && find_option(other.options, written.substr(2)) != nullptr) {
+        if (written.size() > 2 && find_option(other.options, written.substr(2)) != nullptr) {
             owners.push_back(other.name);
         }
     }
@@ -403,7 +407,7 @@ Command parse_command(const Program& program, const std::vector<std::string>& to
         if (option_first) throw unknown_option(program, nullptr, tokens[*scan.unknown_option]);
         if (!words.empty()) throw unknown_verb(program, words);
         throw usage_error("missing-argument", "no verb given")
-            .detail("verbs", word_list(visible_verbs(program)))
+            .detail("verbs", word_list(verb_names(program)))
             .hint(fmt::format("{} --help", program.name));
     }
     command.verb = verb;

@@ -154,6 +154,7 @@ Lock Lock::take(int opened, const std::string& path, const std::string& place, c
 
 Lock StateDir::lock(const Owner& owner) {
     const std::string path = path_ + "/lock";
+    require_rights(path_, W_OK | X_OK, "write");
     const sys::Fd opened = with_place_explained("the state directory must be writable for this user",
                                                 [&] { return open_own_file(path, O_RDWR | O_CREAT); });
     // Whatever the umask was when it was made: its owner must be able to open it again.

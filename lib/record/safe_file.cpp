@@ -9,6 +9,9 @@
 #include <charconv>
 #include <string_view>
 
+#include <fmt/format.h>
+
+#include "base/shell_word.hpp"
 #include "sys/directory.hpp"
 #include "sys/file_ops.hpp"
 
@@ -98,6 +101,15 @@ void check_own_directory(const std::string& path) {
         throw unsafe("others may replace it, because its parent " + parent + " is world-writable",
                      "choose another --state-dir");
     }
+    require_rights(path, R_OK | X_OK, "read");
+}
+
+void require_rights(const std::string& path, int rights, const std::string& verb) {
+    if (::faccessat(AT_FDCWD, path.c_str(), rights, AT_EACCESS) == 0) { return; }
+    const int saved = errno;
+    Error error = from_errno(saved, fmt::format("cannot {} in {}", verb, path));
+    if (saved == EACCES) { error.hint("chmod 0700 " + base::shell_word(path)); }
+    throw error;
 }
 
 }  // namespace kmm::record

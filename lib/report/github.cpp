@@ -33,7 +33,7 @@ std::string_view command_name(Severity severity) {
 
 std::string to_github(const Report& report) {
     if (report.findings.empty()) { return ""; }
-    std::string text = fmt::format("::group::{} {}: {}\n", report.tool, report.check, summary(report.findings));
+    std::string text = fmt::format("::group::{}\n", headline(report));
     for (const auto& finding : report.findings) {
         std::string properties;
         if (finding.position) {

@@ -2,7 +2,6 @@
 // Pages that stand alone: no script, nothing is loaded from elsewhere.
 #include <fmt/format.h>
 
-#include "base/counted.hpp"
 #include "base/printable.hpp"
 #include "base/text.hpp"
 #include "report/report.hpp"
@@ -57,10 +56,18 @@ std::string to_html(const Report& report) {
         for (const auto& finding : report.findings) { text += html_row(finding); }
         text += "</table>\n";
     }
-    text += fmt::format("<p>{}, {} {}</p>\n", base::counted(report.files.size(), "file"), html_text(report.tool),
+    if (const auto skipped = checks_not_made(report); !skipped.empty()) {
+        text += "<h2>Checks not made</h2>\n<table>\n<tr><th>check</th><th>reason</th></tr>\n";
+        for (const auto& [title, reason] : skipped) {
+            text += fmt::format("<tr><td>{}</td><td>{}</td></tr>\n", html_text(title), html_text(reason));
+        }
+        text += "</table>\n";
+    }
+    const std::string files = looked_at(report);
+    text += fmt::format("<p>{}{}{} {}</p>\n", files, files.empty() ? "" : ", ", html_text(report.tool),
                         html_text(report.version));
     return html_page(
-        fmt::format("{} {}: {}", report.tool, report.check, summary(report.findings)),
+        headline(report),
         "tr.error td:first-child { background: #c22; color: #fff }\ntr.warning td:first-child { background: #fd8 }\n",
         text);
 }

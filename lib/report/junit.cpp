@@ -64,7 +64,7 @@ std::string to_junit(const Report& report) {
         if (finding.position) { touched.insert(finding.position->file); }
     }
     for (const auto& file : report.files) {
-        if (!touched.insert(file).second) { continue; }
+        if (!report.counts.empty() || !touched.insert(file).second) { continue; }
         cases += fmt::format("    <testcase classname=\"{}\" name=\"no findings\"/>\n", xml(report_path(file)));
         ++tests;
     }

@@ -2,7 +2,6 @@
 // GitHub-flavoured Markdown, for step summaries and comments of merge requests.
 #include <fmt/format.h>
 
-#include "base/counted.hpp"
 #include "base/printable.hpp"
 #include "base/text.hpp"
 #include "report/report.hpp"
@@ -43,22 +42,40 @@ std::string markdown_row(const Diagnostic& finding) {
     return fmt::format("| {} | {} | {} | {} |\n", to_string(finding.severity), place, text, cell(finding.code));
 }
 
+/// A table of `rows` with `head`, at most `bytes_max` bytes with what `text` has. False if rows were left out.
+bool add_table(std::string& text, std::string_view head, const std::vector<std::string>& rows, std::string_view what,
+               std::size_t bytes_max) {
+    constexpr std::size_t k_last_line_max = 64;
+    std::string begun(head);
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+        if (text.size() + begun.size() + rows[i].size() + k_last_line_max > bytes_max) {
+            text += fmt::format("\n{} more {} are not shown\n", rows.size() - i, what);
+            return false;
+        }
+        text += begun + rows[i];
+        begun.clear();
+    }
+    return true;
+}
+
 }  // namespace
 
 std::string to_markdown(const Report& report, std::size_t bytes_max) {
-    constexpr std::size_t k_last_line_max = 64;
-    std::string text = fmt::format("## {} {}: {}\n\n", report.tool, report.check, summary(report.findings));
-    if (report.findings.empty()) {
-        return text + base::counted(report.files.size(), "file") + '\n';
+    std::string text = fmt::format("## {}\n\n", headline(report));
+    std::vector<std::string> findings;
+    std::vector<std::string> skipped;
+    for (const auto& finding : report.findings) { findings.push_back(markdown_row(finding)); }
+    for (const auto& [title, reason] : checks_not_made(report)) {
+        skipped.push_back(fmt::format("| {} | {} |\n", cell(title), cell(reason)));
     }
-    text += "| severity | place | finding | code |\n| --- | --- | --- | --- |\n";
-    for (std::size_t i = 0; i < report.findings.size(); ++i) {
-        const std::string row = markdown_row(report.findings[i]);
-        if (text.size() + row.size() + k_last_line_max > bytes_max) {
-            return text + fmt::format("\n{} more findings are not shown\n", report.findings.size() - i);
-        }
-        text += row;
+    constexpr std::string_view finding_head =
+        "| severity | place | finding | code |\n| --- | --- | --- | --- |\n";
+    const std::string skipped_head =
+        fmt::format("{}| check not made | reason |\n| --- | --- |\n", findings.empty() ? "" : "\n");
+    if (add_table(text, finding_head, findings, "findings", bytes_max)) {
+        add_table(text, skipped_head, skipped, "checks not made", bytes_max);
     }
+    if (const auto files = looked_at(report); findings.empty() && !files.empty()) { text += files + '\n'; }
     return text;
 }
 

@@ -42,6 +42,23 @@ std::string summary(const Diagnostics& findings) {
     return text.empty() ? "no findings" : text;
 }
 
+std::string headline(const Report& report) {
+    return fmt::format("{} {}: {}", report.tool, report.check,
+                       report.counts.empty() ? summary(report.findings) : report.counts);
+}
+
+std::string looked_at(const Report& report) {
+    return report.counts.empty() ? base::counted(report.files.size(), "file") : "";
+}
+
+std::vector<std::pair<std::string, std::string>> checks_not_made(const Report& report) {
+    std::vector<std::pair<std::string, std::string>> skipped;
+    for (const auto& each : report.quiet) {
+        if (!each.second.empty()) { skipped.push_back(each); }
+    }
+    return skipped;
+}
+
 std::string report_path(std::string_view file) {
     if (file == "-") { return "stdin"; }
     while (file.starts_with("./") && file.size() > 2) {

@@ -23,6 +23,9 @@ struct Report {
     std::string version;  ///< of the tool, "1.2.3"
     std::string check;    ///< the verb, "validate"
     std::vector<std::string> files;  ///< everything that was looked at, as the user named it
+    /// Of a list of checks of a cluster: how they ended, "29 OK, 0 WARN, 0 FAIL, 44 SKIP", in headings; "" of a check
+    /// of files, whose headings count the findings.
+    std::string counts;
     Diagnostics findings;            ///< sorted
     /// Tests without a finding, which JUnit lists: name, and why it was not made, "" if it passed.
     std::vector<std::pair<std::string, std::string>> quiet;
@@ -39,6 +42,15 @@ struct Report {
 /// "2 errors, 1 warning"; "no findings" if there are none.
 [[nodiscard]] std::string summary(const Diagnostics& findings);
 
+/// What headings say: "kmm-plan validate: 2 errors", with `counts` if the report has them.
+[[nodiscard]] std::string headline(const Report& report);
+
+/// What ends a page: "2 files" of a check of files; "" of a list of checks.
+[[nodiscard]] std::string looked_at(const Report& report);
+
+/// Those of `quiet` that were not made, each with its reason.
+[[nodiscard]] std::vector<std::pair<std::string, std::string>> checks_not_made(const Report& report);
+
 /// `file` without "./" in front, as pipelines name files of a repository; "stdin" for "-".
 [[nodiscard]] std::string report_path(std::string_view file);
 
@@ -47,19 +59,20 @@ struct Report {
 [[nodiscard]] std::vector<std::string> fingerprints(const Diagnostics& findings);
 
 /// JUnit XML as Jenkins, GitLab and GitHub actions read it: a test case a finding, which fails if the finding fails the
-/// check, and one that passes for each file without findings.
+/// check, and one that passes for each file without findings, if files were checked.
 [[nodiscard]] std::string to_junit(const Report& report);
 
 /// Where findings stand that belong to no file, if no file was read at all, in formats in which each has a place.
 inline constexpr std::string_view k_no_file = "cluster";
 
 /// SARIF 2.1.0 (OASIS), one run; lines and columns are those of the findings. A finding without a place is in the first
-/// file, line 1.
+/// file, line 1. Checks that were not made are notifications of the run, not results.
 [[nodiscard]] std::string to_sarif(const Report& report);
 
 inline constexpr std::size_t k_markdown_bytes_max = 1U << 20U;  ///< what GitHub takes as a step summary
 
-/// A heading and a table. At most `bytes_max` bytes: further findings are counted in the last line.
+/// A heading, a table of findings and one of checks that were not made. At most `bytes_max` bytes: further rows are
+/// counted in the last line.
 [[nodiscard]] std::string to_markdown(const Report& report, std::size_t bytes_max = k_markdown_bytes_max);
 
 /// `text` as HTML's text or as the value of an attribute: what would be markup is an entity, control characters are
@@ -70,7 +83,7 @@ inline constexpr std::size_t k_markdown_bytes_max = 1U << 20U;  ///< what GitHub
 /// CSS after what all pages have, `body` HTML after the heading; both end in a newline, or are "".
 [[nodiscard]] std::string html_page(std::string_view title, std::string_view style, std::string_view body);
 
-/// A page of one table.
+/// A page of the same tables.
 [[nodiscard]] std::string to_html(const Report& report);
 
 /// GitLab's Code Quality report: a JSON list. Findings without a file are placed in the first one that was looked at.

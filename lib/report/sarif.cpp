@@ -59,6 +59,13 @@ Node location_node(const Position& position, std::size_t artifact) {
     return Node::mapping({{"physicalLocation", std::move(place)}});
 }
 
+/// 3.58: notification of a check that was not made.
+Node notification_node(const std::pair<std::string, std::string>& skipped, std::size_t rule) {
+    return Node::mapping({{"message", message_node(fmt::format("not made: {}", skipped.second))},
+                          {"level", "note"},
+                          {"associatedRule", Node::mapping({{"id", skipped.first}, {"index", sarif_number(rule)}})}});
+}
+
 /// Names in order, each with its index.
 std::map<std::string, std::size_t> numbered(const std::set<std::string>& names) {
     std::map<std::string, std::size_t> result;
@@ -76,6 +83,8 @@ std::string to_sarif(const Report& report) {
         codes.insert(finding.code);
         if (finding.position) { files.insert(report_path(finding.position->file)); }
     }
+    const auto skipped = checks_not_made(report);
+    for (const auto& each : skipped) { codes.insert(each.first); }
     // GitHub's code scanning refuses a report if one result has no place.
     const Position elsewhere{report.files.empty() ? std::string(k_no_file) : report.files.front(), 1, 1};
     if (std::any_of(report.findings.begin(), report.findings.end(),
@@ -111,7 +120,16 @@ std::string to_sarif(const Report& report) {
                                        {"rules", std::move(rules)}});
     Node run = Node::mapping({{"tool", Node::mapping({{"driver", driver}})}});
     run.set("automationDetails", Node::mapping({{"id", fmt::format("{}/{}/", report.tool, report.check)}}));
-    run.set("invocations", Node::sequence({Node::mapping({{"executionSuccessful", true}})}));
+    Node invocation = Node::mapping({{"executionSuccessful", true}});
+    if (!skipped.empty()) {
+        Node notifications = Node::sequence();
+        for (const auto& each : skipped) {
+            notifications.push_back(notification_node(each, rule_index.at(each.first)));
+        }
+        invocation.set("toolExecutionNotifications", std::move(notifications));
+    }
+    if (!report.counts.empty()) { invocation.set("properties", Node::mapping({{"summary", report.counts}})); }
+    run.set("invocations", Node::sequence({std::move(invocation)}));
     run.set("artifacts", std::move(artifacts));
     run.set("results", std::move(results));
     return value::to_json_pretty(Node::mapping({{"$schema", "https://json.schemastore.org/sarif-2.1.0.json"},

@@ -115,7 +115,7 @@ std::vector<std::string> check_tree(const Program& program) {
     check_width("program", cli::help_text(program, nullptr), faults);
     if (program.verbs.empty()) faults.emplace_back("no verbs");
     for (const auto& verb : program.verbs) {
-        if (!verb.hidden) check_verb(program, verb, faults);
+        check_verb(program, verb, faults);
     }
     return faults;
 }
@@ -131,7 +131,7 @@ std::string help_texts(const Program& program) {
 std::vector<const Verb*> visible_verbs(const Program& program) {
     std::vector<const Verb*> verbs;
     for (const auto& verb : program.verbs) {
-        if (!verb.hidden) verbs.push_back(&verb);
+        verbs.push_back(&verb);
     }
     return verbs;
 }

@@ -14,8 +14,17 @@ import sys
 LITERAL = re.compile(r'"([a-z][a-z0-9]*(?:-[a-z0-9]+)+)"')
 # Codes without a dash are seen only where a code stands for sure.
 SURE = re.compile(r'Error\(Exit::\w+,\s*"([a-z0-9-]+)"|\.code = "([a-z0-9-]+)"|Reason\{"([a-z0-9-]+)"')
-# Where a code of kmm-upgrade stands: in an error, in what doctor finds.
-SAID = re.compile(r'Exit::\w+,\s*"([a-z0-9-]+)"|warning\("([a-z0-9-]+)"')
+# Where a code of kmm-upgrade stands: in an error, in what doctor finds, in the reason of a pause or of a node.
+SAID = re.compile(
+    r'Exit::\w+,\s*"([a-z0-9-]+)"|warning\("([a-z0-9-]+)"|from_errno\([^;]*,\s*"([a-z0-9-]+)"\)'
+    r'|\bpause\("([a-z0-9-]+)"|\bk_pause_\w+ = "([a-z0-9-]+)"|\.reason = "([a-z0-9-]+)"'
+)
+# Where a golden case has one: in a document, in an error, behind a finding.
+PRINTED = re.compile(
+    r'"(?:code|pauseReason)":\s*"([a-z0-9-]+)"|"reason":\s*"([a-z0-9]+(?:-[a-z0-9]+)+)"|^ +code: +([a-z0-9-]+)$'
+    r"|\[([a-z0-9]+(?:-[a-z0-9]+)+)\]$",
+    re.M,
+)
 UPGRADE_ROOMS = (
     "lib/sys",
     "lib/sandbox",
@@ -75,7 +84,7 @@ def main():
     upgrade = [
         path
         for room in UPGRADE_ROOMS
-        for path in sorted((source / room).rglob("*.cpp"))
+        for path in sorted((source / room).rglob("*.[ch]pp"))
         if not path.name.startswith("codes")
     ]
     faults += [
@@ -91,6 +100,13 @@ def main():
     ]
     everywhere = [
         path for path in sorted((source / "lib").rglob("*.[ch]pp")) + own + upgrade if not path.name.startswith("codes")
+    ]
+    of_any = known | of_upgrade | codes_of(bin_dir, "kmm-worker")
+    printed = codes_in(sorted((source / "tests/golden").glob("kmm-*/*/expect.*")), PRINTED)
+    faults += [
+        f"{path.relative_to(source)}: \"{word}\" is printed and not explained"
+        for word, path in printed.items()
+        if word not in of_any
     ]
     used = set()
     for path in everywhere:

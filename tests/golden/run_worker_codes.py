@@ -16,6 +16,7 @@ ROOMS = (
     "lib/net",
     "lib/image",
     "lib/trust",
+    "lib/kernel/weak_updates.cpp",
     "lib/kmod",
     "lib/sys",
     "lib/sandbox",
@@ -23,9 +24,10 @@ ROOMS = (
     "lib/kubeadm",
     "tools/kmm-worker",
 )
-# Where a code stands for sure: in an error, in a finding, at the beginning of a warning.
+# Where a code stands for sure: in an error, in a finding, at the beginning of a warning, in a row of weak-updates.
 SURE = re.compile(
     r'Exit::\w+,\s*"([a-z]+(?:-[a-z]+)*)"|Severity::\w+,\s*"([a-z]+(?:-[a-z]+)*)"|"([a-z]+(?:-[a-z]+)+): '
+    r'|refuse\(\w+,\s*"([a-z-]+)"|\.code = "([a-z-]+)"'
 )
 ANYWHERE = re.compile(r'"([a-z]+(?:-[a-z]+)*)(?::[^"]*)?"')
 
@@ -36,7 +38,7 @@ def main():
     known = {row["code"] for row in json.loads(done.stdout)["codes"]}
     used, words = {}, set()
     for room in ROOMS:
-        paths = sorted((source / room).rglob("*.[ch]pp"))
+        paths = [source / room] if room.endswith(".cpp") else sorted((source / room).rglob("*.[ch]pp"))
         if not paths:
             raise SystemExit(f"{room}: no source of this room was found")
         for path in paths:

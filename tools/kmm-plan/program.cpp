@@ -21,6 +21,19 @@ cli::Program program() {
                     render_verb(),    render_chart_verb(), render_recipe_verb(), diff_verb(),
                     preflight_verb(), images_verb(),       upgrade_verb(),       explain_verb()};
     result.topics = {cli::codes_topic("REASONS, FINDINGS AND ERRORS", plan::codes())};
+    result.other_words = {{"apply", "kmm-upgrade apply: kmm-plan changes nothing"},
+                          {"check", "kmm-plan validate, or preflight for images and kernels"},
+                          {"describe", "kmm-plan why NODE MODULE"},
+                          {"get", "kmm-plan show"},
+                          {"lint", "kmm-plan validate"},
+                          {"list", "kmm-plan show"},
+                          {"ls", "kmm-worker status"},
+        {"ls", "kmm-plan show"},
+                          {"plan", "kmm-plan show, or upgrade for an upgrade of a Module"},
+                          {"start", "kmm-upgrade start: kmm-plan changes nothing"},
+                          {"status", "kmm-plan show"},
+                          {"template", "kmm-plan render chart CHART"},
+                          {"verify", "kmm-plan validate, or preflight for images and kernels"}};
     result.environment = {
         {"SSL_CERT_FILE",
          "authorities for TLS in addition to the system's, where none is named for the server alone"},

@@ -2,6 +2,8 @@
 #include "kmm-upgrade/program.hpp"
 
 #include <iterator>
+#include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -177,6 +179,22 @@ cli::Verb explain_verb() {
     return without_selector(std::move(explain), "nothing in a cluster is looked at");
 }
 
+constexpr std::string_view k_to_end =
+    "Ctrl-C interrupts a command, and resume goes on; abort ends the upgrade: see kmm-upgrade help abort";
+constexpr std::string_view k_to_return = "abort returns nodes to their version before: see kmm-upgrade help abort";
+constexpr std::string_view k_to_read = "kmm-upgrade show, or history for upgrades that ended";
+
+/// Words of kubectl, helm and systemctl. None of the hints is a command that changes a node.
+constexpr std::pair<std::string_view, std::string_view> k_other_words[] = {
+    {"cancel", k_to_end},     {"continue", "see kmm-upgrade help resume"},
+    {"describe", k_to_read},  {"downgrade", k_to_return},
+    {"get", k_to_read},       {"halt", k_to_end},
+    {"list", k_to_read},      {"ls", k_to_read},
+    {"pause", k_to_end},      {"revert", k_to_return},
+    {"rollback", k_to_return}, {"status", k_to_read},
+    {"stop", k_to_end},       {"suspend", k_to_end},
+    {"undo", k_to_return}};
+
 }  // namespace
 
 cli::Program program(const Crafts& crafts) {
@@ -209,6 +227,7 @@ cli::Program program(const Crafts& crafts) {
     program.topics = {cli::codes_topic("ERRORS AND FINDINGS", codes())};
     program.planned = {
         {"state", "kmm-upgrade show verifies the record; its last five snapshots are in backup/ of --state-dir"}};
+    for (const auto& [word, hint] : k_other_words) program.other_words.emplace(word, hint);
     program.environment = {
         {"SSL_CERT_FILE",
          "authorities for TLS in addition to the system's, where none is named for the server alone"},

@@ -80,7 +80,8 @@ value::Node document(const CodeRow& row) {
 }
 
 std::string exit_text(const CodeRow& row) {
-    return row.exit ? fmt::format("{} ({})", static_cast<int>(*row.exit), exit_name(*row.exit)) : "none, a warning";
+    return row.exit ? fmt::format("{} ({})", static_cast<int>(*row.exit), exit_name(*row.exit))
+                    : "none, a warning or reason";
 }
 
 void list_codes(std::span<const CodeRow> all, cli::Context& context) {

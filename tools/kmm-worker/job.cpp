@@ -8,25 +8,21 @@
 #include <array>
 #include <cerrno>
 #include <cstdlib>
-#include <iterator>
 #include <set>
 #include <tuple>
 
 #include <fmt/format.h>
 
-#include "api/codec.hpp"
 #include "api/module_config.hpp"
 #include "api/names.hpp"
 #include "base/clean_path.hpp"
 #include "base/kernel_name.hpp"
 #include "base/module_name.hpp"
 #include "base/text.hpp"
+#include "kmm-worker/job_config.hpp"
 #include "kmod/host/firmware.hpp"
 #include "kmod/load/procedure.hpp"
-#include "sys/file_ops.hpp"
 #include "sys/trust.hpp"
-#include "value/reader.hpp"
-#include "value/writer.hpp"
 
 namespace kmm::tool_worker {
 
@@ -34,135 +30,6 @@ namespace {
 
 /// What stands for the name of CONFIG in messages where options take its place.
 constexpr const char* k_from_options = "options";
-constexpr std::size_t k_config_bytes = 4U << 20U;
-
-/// The credentials of all Secrets.
-void add_secrets(const api::Objects& objects, const std::string& file, std::vector<registry::Credential>& credentials) {
-    for (const auto& secret : objects.secrets) {
-        for (auto& credential :
-             registry::secret_credentials(secret.data, fmt::format("{}: Secret {}", file, secret.meta.name)))
-            credentials.push_back(std::move(credential));
-    }
-}
-
-/// A connection that was lost in the middle of the input looks like its end: what is short must not be taken for a
-/// config.
-void require_size(const std::string& text, const std::string& expected) {
-    if (expected.empty() || expected == fmt::format("{}", text.size())) return;
-    throw Error(Exit::data, "truncated-input",
-                fmt::format("standard input: expected {} bytes, found {}", base::escape(expected), text.size()))
-        .hint("the connection was lost; nothing was done");
-}
-
-/// `error` with another exit code, and `message` in the place of its own.
-Error with_exit(const Error& error, Exit exit, const std::string& message) {
-    Error fault(exit, error.code(), message);
-    fault.hint(error.hint());
-    for (const auto& [key, value] : error.details()) fault.detail(key, value);
-    for (auto text = error.context().rbegin(); text != error.context().rend(); ++text) fault.add_context(*text);
-    if (error.position()) fault.at(*error.position());
-    if (!error.diagnostics().empty()) fault.attach(error.diagnostics());
-    return fault;
-}
-
-/// A value that CONFIG cannot have is a fault of the configuration, as its form is. A flag that is understood and
-/// refused, or that is modprobe's but not ours, is none.
-Error as_configuration_fault(const Error& error) {
-    if (error.exit() != Exit::data || error.code() == "force-refused" || error.code() == "unsupported") return error;
-    return with_exit(error, Exit::config, error.message());
-}
-
-/// Takes the fields that are not known out of the faults.
-void warn_of_unknown_fields(Diagnostics& faults, std::vector<std::string>& warnings) {
-    std::erase_if(faults, [&](const Diagnostic& fault) {
-        if (fault.code != "unknown-field") return false;
-        warnings.push_back(fmt::format("unknown-field: {}{}; it is ignored{}",
-                                       fault.position ? fault.position->to_string() + ": " : "", fault.message,
-                                       fault.hint.empty() ? "" : fmt::format(" ({})", fault.hint)));
-        return true;
-    });
-}
-
-/// Who must have signed the image, as kmm-upgrade passes it on: {kind: ImagePolicy, policy: {...}, signatureKeys:
-/// [PEM...]}.
-registry::ImagePolicy policy_of(const value::Node& document, const std::string& name) {
-    const value::Node* policy = document.find("policy");
-    const value::Node* keys = document.find("signatureKeys");
-    std::vector<std::string> texts;
-    if (keys != nullptr)
-        std::transform(keys->items().begin(), keys->items().end(), std::back_inserter(texts),
-                       [](const value::Node& key) { return key.text(); });
-    if (document.get_string({"apiVersion"}) != "kmmtools/v1" || (policy == nullptr && texts.empty())) {
-        throw Error(
-            Exit::config, "bad-value",
-            fmt::format("{}: expected an ImagePolicy of kmmtools/v1 with policy or signatureKeys", base::escape(name)));
-    }
-    return registry::ImagePolicy::from_texts(policy == nullptr ? "" : value::to_json(*policy), texts, "ImagePolicy");
-}
-
-void read_config(const std::string& name, const std::string& expected_size, Needs needs, UnknownFields unknown,
-                 Job& job) {
-    std::string text;
-    try {
-        text = name == "-" ? sys::read_fd(STDIN_FILENO, "standard input", k_config_bytes)
-                           : sys::read_trusted_file(name, "module configuration", k_config_bytes);
-    } catch (const Error& error) {
-        auto fault = as_configuration_fault(error);
-        // As modprobe and rmmod take it.
-        if (error.exit() == Exit::not_found && kmod::is_module_name(name) && name.find('.') == std::string::npos)
-            fault.hint(fmt::format("for a module of that name: {}--module {}",
-                                   needs == Needs::image ? "--image REF " : "", name));
-        throw fault;
-    }
-    require_size(text, expected_size);
-    Diagnostics faults;
-    const auto documents = value::read_any(text, name, faults);
-    if (documents.empty() && !has_errors(faults)) {
-        faults.push_back(
-            {Severity::error, "missing-field", "no ModuleConfig in the input", Position{name, 1, 1}, "", Exit::data});
-    }
-    api::Objects objects;
-    for (std::size_t i = 0; i < documents.size(); ++i) {
-        if (i == 0 && documents[i].root.find("kind") != nullptr && documents[i].root.find("apiVersion") != nullptr) {
-            faults.push_back({Severity::error, "bad-value",
-                              fmt::format("expected a ModuleConfig, found a {}",
-                                          base::escape(documents[i].root.get_string({"kind"}))),
-                              documents[i].position(documents[i].root.mark()),
-                              "it is the config of one entry of a NodeModulesConfig, or of kmm-plan show -o json",
-                              Exit::config});
-        } else if (i == 0) {
-            job.config = api::decode_module_config(documents[i], faults);
-            for (const auto& member : documents[i].root.members()) {
-                if (base::to_lower(member.key) == "imagepullpolicy")
-                    job.pull_policy_position = documents[i].position(member.value.mark());
-            }
-        } else if (documents[i].root.get_string({"kind"}) == "ImagePolicy") {
-            job.policies.push_back(policy_of(documents[i].root, name));
-        } else if (documents[i].root.is_mapping() && documents[i].root.find("modprobe") != nullptr) {
-            faults.push_back({Severity::error, "bad-value", "expected one ModuleConfig, found another",
-                              documents[i].position(documents[i].root.mark()),
-                              "only pull Secrets may follow it; each module needs a command of its own", Exit::config});
-        } else {
-            api::decode(documents[i], objects, faults, "default");  // the namespace of a Secret counts for nothing here
-        }
-    }
-    api::finish(objects, faults);
-    if (unknown == UnknownFields::warn) warn_of_unknown_fields(faults, job.warnings);
-    if (has_errors(faults) && !documents.empty() && documents.front().root.is_mapping() &&
-        documents.front().root.find("kind") == nullptr) {
-        const auto& members = documents.front().root.members();
-        const bool has_modprobe = std::any_of(members.begin(), members.end(), [](const value::Member& member) {
-            return base::to_lower(member.key) == "modprobe" && !member.value.is_null();
-        });
-        if (!has_modprobe)
-            faults.push_back({Severity::error, "missing-field", "expected modprobe.moduleName, found none",
-                              documents.front().position(documents.front().root.mark()), "", Exit::config});
-    }
-    for (auto& fault : faults)
-        fault.exit = Exit::config;  // row M68: the worker's own configuration, not what it works on
-    if (has_errors(faults)) throw Error::from_diagnostics(std::move(faults));
-    add_secrets(objects, name, job.credentials);
-}
 
 std::vector<std::string> flag_names(const cli::Args& args) {
     std::vector<std::string> given;
@@ -234,9 +101,9 @@ void take_arguments(Needs needs, bool confirmed, Job& job) {
     if (job.load.directory) job.config.modprobe.dir_name = kmod::image_directory(*job.load.directory);
 }
 
-/// Where a value is from, for messages: "FILE: FIELD", or the option that stands for the field.
+/// Where a value is from, for messages: the field, or the option that stands for it.
 std::string origin_of(const std::string& input, const std::string& field, const char* option) {
-    return input == k_from_options ? option : fmt::format("{}: {}", input, field);
+    return input == k_from_options ? option : field;
 }
 
 /// KMM's own rules, without which the order would count for nothing or for something else.
@@ -259,21 +126,21 @@ void check_order(const api::ModprobeSpec& modprobe, const std::string& input) {
 }
 
 /// KMM's own rule for the path; what is in the directory is seen when the image is there.
-void check_modprobed_dir(Job& job, const std::string& input, Needs needs) {
+void check_modprobed_dir(Job& job, Needs needs) {
     std::string& directory = job.config.modprobe.modprobed_dir;
     const auto below = base::path_below(directory);
     if (!directory.starts_with('/') || !below || below->empty()) {
         throw Error(Exit::data, "bad-path",
-                    fmt::format("{}: modprobe.modprobedDir: expected the absolute path of a directory in the image, "
+                    fmt::format("modprobe.modprobedDir: expected the absolute path of a directory in the image, "
                                 "found '{}'",
-                                input, base::escape(directory)))
+                                base::escape(directory)))
             .hint("name it from the root of the image on, as /opt/modprobe.d");
     }
     if (needs == Needs::image && job.modules == Job::Modules::of_host_first) {
         throw Error(Exit::data, "unsupported",
-                    fmt::format("{}: modprobe.modprobedDir is {}, and rawArgs.load without -d names modules of the "
-                                "host: the image is not pulled for them",
-                                input, base::escape(directory)))
+                    fmt::format("modprobe.modprobedDir is {}, and rawArgs.load without -d names modules of the host: "
+                                "the image is not pulled for them",
+                                base::escape(directory)))
             .hint("add -d /opt to rawArgs.load, or write the files into /etc/modprobe.d of the node and take the "
                   "field away");
     }
@@ -286,7 +153,7 @@ void check_config(Job& job, const std::string& input, Needs needs) {
         if (input == k_from_options)
             return Error(Exit::usage, "missing-option", fmt::format("{} {} is missing", flag, value))
                 .hint("see --help of the verb");
-        return Error(Exit::data, "missing-field", fmt::format("{}: expected {}, found none", input, field))
+        return Error(Exit::data, "missing-field", fmt::format("{} is missing", field))
             .hint(fmt::format("set {}", field));
     };
     if (modprobe.module_name.empty()) throw missing("modprobe.moduleName", "--module", "NAME");
@@ -309,7 +176,7 @@ void check_config(Job& job, const std::string& input, Needs needs) {
         }
     }
     if (needs == Needs::image) check_order(modprobe, input);
-    if (!modprobe.modprobed_dir.empty()) check_modprobed_dir(job, input, needs);
+    if (!modprobe.modprobed_dir.empty()) check_modprobed_dir(job, needs);
     for (const auto& [field, option, path] :
          {std::tuple("modprobe.dirName", "--dir-name", &modprobe.dir_name),
           std::tuple("modprobe.firmwarePath", "--image-firmware", &modprobe.firmware_path)}) {
@@ -326,6 +193,16 @@ void check_config(Job& job, const std::string& input, Needs needs) {
         throw missing("containerImage", "--image", "REF");
 }
 
+/// What to do about CONFIG beside options: where there is no such file, it may be what an option is for.
+std::string exclusion_hint(const cli::Args& args, const std::string& file) {
+    const bool has_image = args.source("image") == "option", has_module = args.source("module") == "option";
+    const bool is_document = file.ends_with(".yaml") || file.ends_with(".yml") || file.ends_with(".json");
+    if (file == "-" || is_document || ::access(file.c_str(), F_OK) == 0 || has_image == has_module)
+        return "put it into CONFIG, or leave CONFIG out";
+    return fmt::format("there is no file {0}; if that names the {1}: --{1} {0}", base::escape(file),
+                       has_image ? "module" : "image");
+}
+
 void fill_job(const cli::Args& args, Needs needs, UnknownFields unknown, Job& job) {
     require_host(job.host);
     require_release(job.host, job.node);
@@ -334,7 +211,7 @@ void fill_job(const cli::Args& args, Needs needs, UnknownFields unknown, Job& jo
     const auto given = flag_names(args);
     if (!file.empty() && !given.empty()) {
         throw Error(Exit::usage, "usage", fmt::format("CONFIG and {} exclude each other", base::join(given, ", ")))
-            .hint("put it into CONFIG, or leave CONFIG out");
+            .hint(exclusion_hint(args, file));
     }
     if (file.empty() && given.empty()) {
         throw Error(Exit::usage, "missing-argument", needs == Needs::image ? "expected CONFIG, or --image and --module"
@@ -361,7 +238,7 @@ void fill_job(const cli::Args& args, Needs needs, UnknownFields unknown, Job& jo
         take_arguments(needs, args.flag("i-understand-this-taints"), job);
         check_config(job, file.empty() ? k_from_options : file, needs);
     } catch (const Error& error) {
-        if (!file.empty()) throw as_configuration_fault(error);
+        if (!file.empty()) throw as_configuration_fault(error, job);
         throw error.code() == "bad-value" ? with_exit(error, Exit::usage, error.message())
                                           : as_usage_fault(error);
     }

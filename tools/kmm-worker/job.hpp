@@ -4,6 +4,7 @@
 #pragma once
 
 #include <chrono>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -25,7 +26,8 @@ namespace kmm::tool_worker {
 struct Job {
     api::ModuleConfig config;
     bool is_of_options = false;                     ///< `config` is from the command line, not from CONFIG
-    std::optional<Position> pull_policy_position;   ///< of imagePullPolicy in CONFIG
+    /// Of the fields in CONFIG, by their paths in small letters, as "modprobe.dirname"; "" is the whole.
+    std::map<std::string, Position> places;
     std::vector<registry::Credential> credentials;  ///< pull secrets of the input
     std::vector<registry::ImagePolicy> policies;    ///< who must have signed the image, of the input
     std::string host_firmware_path;                 ///< --firmware-path, "" leaves the kernel's search path alone

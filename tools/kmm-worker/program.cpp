@@ -58,6 +58,25 @@ cli::Program program() {
                   {"/var/run/kmm/pull-secrets", "mounted pull Secrets"},
                   {"/etc/containers/certs.d, /etc/docker/certs.d, /etc/containerd/certs.d",
                    "certificates of single registries"}};
+    made.other_words = {
+        {"install", "kmm-worker load CONFIG"},
+        {"list", "kmm-worker status"},
+        {"lint", "kmm-worker check CONFIG"},
+        {"ls", "kmm-worker status"},
+        {"lsmod", "kmm-worker status"},
+        {"modinfo", "kmm-worker check CONFIG"},
+        {"modprobe", "kmm-worker load CONFIG, or unload CONFIG"},
+        {"reload", "kmm-worker unload CONFIG, then load CONFIG"},
+        {"remove", "kmm-worker unload CONFIG"},
+        {"restart", "kmm-worker unload CONFIG, then load CONFIG"},
+        {"rmmod", "kmm-worker unload CONFIG"},
+        {"rollback", "kmm-worker load with the CONFIG of the version before"},
+        {"show", "kmm-worker status"},
+        {"start", "kmm-worker load CONFIG"},
+        {"stop", "kmm-worker unload CONFIG takes a module out of the kernel: see kmm-worker help unload"},
+        {"undo", "kmm-worker load with the CONFIG of the version before"},
+        {"uninstall", "kmm-worker unload CONFIG"},
+        {"validate", "kmm-worker check CONFIG"}};
     made.topics = {cli::codes_topic("ERRORS AND WARNINGS", codes_for_manual())};
     made.on_error = [](const Error& error) { leave_termination_message(cli::error_node(error)); };
     return made;

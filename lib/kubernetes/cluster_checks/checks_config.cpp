@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checks of configuration: ConfigMaps of kubeadm, images of the control plane, runtimes, rights.
 #include <algorithm>
+#include <iterator>
 #include <map>
+#include <optional>
 #include <set>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -20,6 +23,40 @@ namespace {
 
 using value::Node;
 
+/// An apiVersion of kubeadm's configuration, and the first line of kubeadm that does not read it; v0.0 for none.
+struct ConfigVersion {
+    std::string_view name;
+    MinorVersion end;
+};
+constexpr ConfigVersion k_config_versions[] = {{"kubeadm.k8s.io/v1beta1", {1, 22}},
+                                               {"kubeadm.k8s.io/v1beta2", {1, 27}},
+                                               {"kubeadm.k8s.io/v1beta3", {0, 0}},
+                                               {"kubeadm.k8s.io/v1beta4", {0, 0}}};
+constexpr MinorVersion k_last_known_kubeadm{1, 35};
+
+/// That kubeadm cannot read `version`, nullopt if it can. The kubeadm is that of the target, else that of the cluster.
+std::optional<Finding> version_unread(const CheckInput& input, std::string_view version) {
+    const auto reader = input.target ? input.target : input.seen.highest_control_plane();
+    const auto name = base::escape(version);
+    if (version.starts_with("kubeadm.k8s.io/v1alpha")) {
+        return Finding{Outcome::fail, fmt::format("apiVersion {} is not read by kubeadm v1.22 and later", name)};
+    }
+    const auto* const known = std::find_if(std::begin(k_config_versions), std::end(k_config_versions),
+                                           [&](const auto& each) { return each.name == version; });
+    if (known == std::end(k_config_versions)) {
+        const auto what = fmt::format("apiVersion {} is none of kubeadm up to {}", name, k_last_known_kubeadm.text());
+        if (reader && reader->line() > k_last_known_kubeadm) { return Finding{Outcome::skip, what}; }
+        return Finding{Outcome::fail, what + ", which reads v1beta3 and v1beta4",
+                       "write the apiVersion that its fields are of: kubectl edit configmap -n kube-system "
+                       "kubeadm-config"};
+    }
+    if (known->end != MinorVersion{} && (!reader || reader->line() >= known->end)) {
+        return Finding{Outcome::fail,
+                       fmt::format("apiVersion {} is not read by kubeadm {} and later", name, known->end.text())};
+    }
+    return std::nullopt;
+}
+
 Finding kubeadm_config_parses(const CheckInput& input) {
     const auto configuration = cluster_configuration(input.inventory);
     if (!configuration.root) { return configuration.problem; }
@@ -28,12 +65,7 @@ Finding kubeadm_config_parses(const CheckInput& input) {
         return {Outcome::fail,
                 fmt::format("expected apiVersion kubeadm.k8s.io/v1beta4, found '{}'", base::escape(version))};
     }
-    for (const auto* old : {"kubeadm.k8s.io/v1alpha", "kubeadm.k8s.io/v1beta1", "kubeadm.k8s.io/v1beta2"}) {
-        if (version.starts_with(old)) {
-            return {Outcome::fail,
-                    fmt::format("apiVersion {} is not read by kubeadm v1.27 and later", base::escape(version))};
-        }
-    }
+    if (auto unread = version_unread(input, version)) { return *unread; }
     if (auto unread = kubeadm_reads(input); unread.outcome != Outcome::ok) { return unread; }
     if (!configuration.repeated.empty()) { return repeated_keys("kubeadm-config", configuration.repeated); }
     if (const auto proxy = proxy_config_map(input.inventory); !proxy.repeated.empty()) {

@@ -108,9 +108,10 @@ Finding node_pressure(const CheckInput& input) {
 
 /// What to do about Pods of the control plane that are not there, "" if all are.
 std::string fix_of_unseen(const Observation& seen) {
-    const auto fault = std::find_if(seen.faults.begin(), seen.faults.end(),
-                                    [](const auto& each) { return each.exit == Exit::not_found; });
-    return fault == seen.faults.end() ? std::string() : fault->hint;
+    Diagnostics unseen;
+    std::copy_if(seen.faults.begin(), seen.faults.end(), std::back_inserter(unseen),
+                 [](const auto& each) { return each.exit == Exit::not_found; });
+    return fixes_of(unseen);
 }
 
 Finding cp_pods_ready(const CheckInput& input) {

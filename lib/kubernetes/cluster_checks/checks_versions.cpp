@@ -117,14 +117,9 @@ Finding known_issues(const CheckInput& input) {
 
 Finding versions_uniform(const CheckInput& input) {
     if (!input.seen.faults.empty()) {
-        Finding finding{Outcome::fail, {}};
         std::vector<std::string> problems;
-        for (const auto& fault : input.seen.faults) {
-            problems.push_back(fault.message);
-            if (finding.fix.empty()) { finding.fix = fault.hint; }
-        }
-        finding.detail = name_some(problems);
-        return finding;
+        for (const auto& fault : input.seen.faults) { problems.push_back(fault.message); }
+        return {Outcome::fail, name_some(problems), fixes_of(input.seen.faults)};
     }
     std::map<Version, std::vector<std::string>> users;
     for (const auto& running : input.seen.control_plane) {

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kubernetes/finding/finding.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "base/join_some.hpp"
+#include "base/text.hpp"
 
 namespace kmm::kubernetes {
 
@@ -28,10 +32,25 @@ Finding fail_if_any(const std::vector<std::string>& problems, std::string fine) 
     return {Outcome::fail, name_some(problems)};
 }
 
+std::string fixes_of(const Diagnostics& faults) {
+    constexpr std::size_t k_fixes_max = 3;
+    std::vector<std::string> fixes;
+    for (const auto& fault : faults) {
+        const bool is_new = std::find(fixes.begin(), fixes.end(), fault.hint) == fixes.end();
+        if (is_new && !fault.hint.empty()) { fixes.push_back(fault.hint); }
+    }
+    if (fixes.size() > k_fixes_max) {
+        const auto more = fmt::format("{} more: kmm-upgrade versions lists them", fixes.size() - k_fixes_max);
+        fixes.resize(k_fixes_max);
+        fixes.push_back(more);
+    }
+    return base::join(fixes, "; ");
+}
+
 std::optional<Finding> versions_unknown(const CheckInput& input) {
     if (input.seen.faults.empty()) { return std::nullopt; }
     return Finding{Outcome::fail, "not all versions that run are known, see versions-uniform",
-                   input.seen.faults.front().hint};
+                   fixes_of(input.seen.faults)};
 }
 
 }  // namespace kmm::kubernetes

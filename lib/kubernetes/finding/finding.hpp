@@ -75,6 +75,9 @@ struct CheckRow {
 /// FAIL with `problems`, or OK with `fine` if there are none.
 [[nodiscard]] Finding fail_if_any(const std::vector<std::string>& problems, std::string fine);
 
+/// What to do about `faults`, each once: the first three, and how many more there are.
+[[nodiscard]] std::string fixes_of(const Diagnostics& faults);
+
 /// FAIL that refers to versions-uniform, which names what could not be observed; nullopt if the versions that run are
 /// known.
 [[nodiscard]] std::optional<Finding> versions_unknown(const CheckInput& input);

@@ -168,9 +168,16 @@ std::string absence_hint(const Inventory& inventory, const Observation& seen, co
 }
 
 /// What to do about a version that cannot be read.
-std::string readable_hint(const Running& running) {
+std::string readable_hint(const Inventory& inventory, const Running& running) {
     if (running.pod == nullptr) {
-        return fmt::format("delete Node {} if no kubelet runs it", base::escape(running.node));
+        const auto node = base::escape(running.node);
+        const bool is_reported =
+            std::any_of(inventory.nodes.begin(), inventory.nodes.end(),
+                        [&](const auto& each) { return each.meta.name == running.node && !each.kubelet.empty(); });
+        if (!is_reported) { return fmt::format("delete Node {} if no kubelet runs it", node); }
+        return inventory.is_live ? fmt::format("install a released kubelet on {}: kubelet --version prints its version",
+                                               node)
+                                 : fmt::format("correct the dump, or make it once more: {}", k_dump);
     }
     const auto& containers = running.pod->containers;
     const bool is_named = std::any_of(containers.begin(), containers.end(),
@@ -233,7 +240,8 @@ void collect_faults(const Inventory& inventory, Observation& seen) {
             const bool absent = running.exit == Exit::not_found;
             seen.faults.push_back(fault_of(absent ? "not-seen" : "bad-version", running.problem, running.position,
                                            running.exit,
-                                           absent ? absence_hint(inventory, seen, running) : readable_hint(running)));
+                                           absent ? absence_hint(inventory, seen, running)
+                                                  : readable_hint(inventory, running)));
         }
     }
     sort_and_merge(seen.faults);

@@ -13,6 +13,7 @@
 #include "base/text.hpp"
 #include "upgrade/module_nodes/fleet.hpp"
 #include "upgrade/module_nodes/worker.hpp"
+#include "upgrade/prepare_module/prepare_parts.hpp"
 
 namespace kmm::drive {
 namespace {
@@ -412,17 +413,18 @@ Adopted adopt(const cluster::Snapshot& snapshot, const sys::Clock& clock, const 
                                        "",
                                        {}});
     run.to_version = survey.to;
-    std::set<std::string> versions;
+    VersionsBefore versions;
     std::vector<std::string> unknown;
     bool has_cordon = false;
     for (const auto& node : survey.nodes) {
-        run.nodes.push_back(upgrade::module::record_of(record_of(objects, survey, node, common, request, unknown)));
-        run.nodes.back().since = run.since;
-        if (!run.nodes.back().from_version.empty()) versions.insert(run.nodes.back().from_version);
+        auto record = record_of(objects, survey, node, common, request, unknown);
+        record.since = run.since;
+        versions.add(record);
+        run.nodes.push_back(upgrade::module::record_of(std::move(record)));
         has_cordon = has_cordon || (!lineage.empty() && cordon_lineage(node.view.node) == lineage);
     }
     run.left_out = survey.left_out;
-    run.from_version = base::join(std::vector<std::string>(versions.begin(), versions.end()), ",");
+    run.from_version = versions.text();
     if (!lineage.empty()) adopted.notes.push_back("the run is " + lineage);
     if (has_cordon && !run.options.drain) {
         run.options.drain = true;

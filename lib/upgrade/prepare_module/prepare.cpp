@@ -441,14 +441,25 @@ upgrade::Run make_run(const StartRequest& request, const std::string& ns, const 
     run.created = run.since = base::format_rfc3339(clock.now_unix());
     upgrade::module::set_subject(run, {ns, module, kernel_module, "", {}});
     run.to_version = request.to_version;
-    std::set<std::string> versions;
+    VersionsBefore versions;
     for (auto& record : records) {
         record.since = run.since;
-        if (!record.from_version.empty()) versions.insert(record.from_version);
+        versions.add(record);
         run.nodes.push_back(upgrade::module::record_of(std::move(record)));
     }
-    run.from_version = base::join(std::vector<std::string>(versions.begin(), versions.end()), ",");
+    run.from_version = versions.text();
     return run;
+}
+
+void VersionsBefore::add(const upgrade::module::Node& node) {
+    if (!node.from_version.empty()) named_.insert(node.from_version);
+    else if (!node.from_entry.is_null()) has_unversioned_ = true;
+}
+
+std::string VersionsBefore::text() const {
+    std::vector<std::string> versions(named_.begin(), named_.end());
+    if (has_unversioned_) versions.emplace_back("unversioned");
+    return base::join(versions, ",");
 }
 
 Prepared prepare(const cluster::Snapshot& snapshot, Worker& worker, sys::Clock& clock, const StartRequest& request,

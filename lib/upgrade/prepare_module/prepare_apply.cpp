@@ -201,15 +201,11 @@ Prepared prepare_apply(const cluster::Snapshot& snapshot, Worker& worker, sys::C
             return check_leaving(objects, worker, clock, request, work, kernel_module, node, waiting);
         return check_node(objects, *module, worker, clock, request, kernel_module, node, waiting);
     });
-    const bool unversioned = std::any_of(records.begin(), records.end(), [](const upgrade::module::Node& node) {
-        return !node.from_entry.is_null() && node.from_version.empty();
-    });
     prepared.run = make_run(request, work.namespace_, work.module, kernel_module, std::move(records), clock);
     auto& run = prepared.run;
     run.left_out = left_out_of(objects, request, work);
     run.procedure = upgrade::module::k_procedure_apply;
     run.rules = &upgrade::module::procedure_apply();
-    if (unversioned) run.from_version = run.from_version.empty() ? "unversioned" : run.from_version + ",unversioned";
     return prepared;
 }
 

@@ -2,7 +2,10 @@
 // What the preparations of start, of apply and of a kernel update have in common.
 #pragma once
 
+#include <set>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "upgrade/actor_parts/watchdog.hpp"
 #include "upgrade/drive/pool.hpp"
@@ -68,6 +71,17 @@ void require_valid(const api::Objects& objects, const api::Module& module);
 [[nodiscard]] std::vector<upgrade::module::Node> check_all(
     const api::Objects& objects, const StartRequest& request, const std::vector<std::string>& names,
     const std::function<upgrade::module::Node(const std::string&)>& check);
+
+/// The versions before a run, as "v1,v2,unversioned"; "" where no node had the module.
+class VersionsBefore {
+public:
+    void add(const upgrade::module::Node& node);
+    [[nodiscard]] std::string text() const;
+
+private:
+    std::set<std::string> named_;
+    bool has_unversioned_ = false;
+};
 
 /// The header of a run of `request` with these nodes: everything but what only the procedure knows.
 [[nodiscard]] upgrade::Run make_run(const StartRequest& request, const std::string& ns, const std::string& module,

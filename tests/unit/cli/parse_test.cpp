@@ -118,6 +118,8 @@ TEST_SUITE("cli::unit") {
             {{"shw"}, "unknown-verb", "unknown verb 'shw'", "did you mean 'show'?"},
             {{"frobnicate"}, "unknown-verb", "unknown verb 'frobnicate'", "kmm-plan --help"},
             {{"version"}, "unknown-verb", "unknown verb 'version'", "kmm-plan --version"},
+            {{"stop"}, "unknown-verb", "unknown verb 'stop'", "see kmm-plan help start"},
+            {{"stopp"}, "unknown-verb", "unknown verb 'stopp'", "see kmm-plan help start"},
             {{"help", "wyh"}, "unknown-verb", "unknown verb 'wyh'", "did you mean 'why'?"},
             {{"show", "--clustr", "x"}, "unknown-option", "unknown option --clustr", "did you mean --cluster?"},
             {{"--clustr=x"}, "unknown-option", "unknown option --clustr", "kmm-plan --help lists the options"},

@@ -13,10 +13,11 @@ using namespace kmm::kubernetes::test;
 
 namespace {
 
-CheckResult check_of(const std::string& text, const char* id, const Intent& intent = {}) {
+CheckResult check_of(const std::string& text, const char* id, const Intent& intent = {},
+                     const char* target = "v1.35.4") {
     const auto inventory = inventory_of(text);
     const auto seen = observe(inventory);
-    CheckInput input{inventory, seen, builtin_catalogue(), Version::parse("v1.35.4")};
+    CheckInput input{inventory, seen, builtin_catalogue(), Version::parse(target)};
     input.intent = intent;
     const std::string_view only[] = {id};
     return run_checks(input, {}, only).front();
@@ -117,6 +118,28 @@ TEST_CASE("of a key that stands twice kubeadm takes the last one, with a warning
                                 "kubeadm-config-parses");
     CHECK(proxy.outcome == Outcome::warn);
     CHECK(proxy.fix == "kubectl edit configmap -n kube-system kube-proxy: remove the one that is not meant");
+}
+
+TEST_CASE("kubeadm-config must have an apiVersion that kubeadm of the target reads") {
+    const auto finding = [](const std::string& version, const char* target) {
+        return check_of(map_of("kubeadm-config", "ClusterConfiguration",
+                               "apiVersion: kubeadm.k8s.io/" + version + "\\nkind: ClusterConfiguration\\n"),
+                        "kubeadm-config-parses", {}, target);
+    };
+    for (const auto* version : {"v1beta5", "v1beta9", "v1beta10", "v1beta", "v1", "V1beta4"}) {
+        CAPTURE(version);
+        const auto result = finding(version, "v1.35.4");
+        CHECK(result.outcome == Outcome::fail);
+        CHECK(result.detail.ends_with(" is none of kubeadm up to v1.35, which reads v1beta3 and v1beta4"));
+    }
+    CHECK(finding("v1alpha3", "v1.35.4").outcome == Outcome::fail);
+    CHECK(finding("v1beta1", "v1.35.4").detail ==
+          "apiVersion kubeadm.k8s.io/v1beta1 is not read by kubeadm v1.22 and later");
+    CHECK(finding("v1beta2", "v1.35.4").outcome == Outcome::fail);
+    CHECK(finding("v1beta2", "v1.26.4").outcome == Outcome::skip);
+    CHECK(finding("v1beta3", "v1.35.4").outcome == Outcome::skip);
+    CHECK(finding("v1beta4", "v1.31.4").outcome == Outcome::skip);
+    CHECK(finding("v1beta5", "v1.36.0").outcome == Outcome::skip);  // a kubeadm that is not known here
 }
 
 TEST_CASE("fields of ConfigMaps kubeadm-config and kube-proxy have the types that kubeadm reads") {

@@ -241,6 +241,39 @@ TEST_SUITE("record::unit") {
         }
     }
 
+    TEST_CASE("a mode that keeps its owner out is named with what changes it") {
+        const sys::TempDir base("kmm-record-");
+        sys::LinuxFileOps ops;
+        const FixedClock clock;
+        const std::string dir = base.path() + "/state";
+        StateDir(dir, ops, clock).open(true);
+        const auto hint_of = [](const std::function<void()>& body) {
+            try {
+                body();
+                return std::string();
+            } catch (const Error& error) {
+                return error.hint();
+            }
+        };
+        constexpr uid_t k_nobody = 65534;
+        const bool is_root = ::geteuid() == 0;  // whom no mode keeps out
+        ::chmod(base.path().c_str(), 0755);
+        for (const mode_t mode : {mode_t{0000}, mode_t{0500}}) {
+            CAPTURE(mode);
+            if (is_root) {
+                REQUIRE(::chown(dir.c_str(), k_nobody, k_nobody) == 0);
+                REQUIRE(::seteuid(k_nobody) == 0);
+            }
+            ::chmod(dir.c_str(), mode);
+            StateDir state(dir, ops, clock);
+            CHECK(hint_of([&] { state.open(false); }) == (mode == 0 ? "chmod 0700 " + dir : std::string()));
+            CHECK(hint_of([&] { static_cast<void>(state.lock(current_owner("start", clock))); }) ==
+                  "chmod 0700 " + dir);
+            ::chmod(dir.c_str(), 0700);
+            if (is_root) REQUIRE(::seteuid(0) == 0);
+        }
+    }
+
     TEST_CASE("files that are not ours are refused") {
         Fixture f;
         f.run_of(2);

@@ -132,6 +132,37 @@ TEST_SUITE("report::unit") {
         CHECK(to_markdown(many) == "## kmm-plan validate: no findings\n\n2 files\n");
     }
 
+    TEST_CASE("a list of checks: what was not made is never no findings") {
+        Report report = sample::report();
+        report.files = {"dump.json"};
+        report.findings.clear();
+        report.counts = "1 OK, 0 WARN, 0 FAIL, 1 SKIP";
+        report.quiet = {{"nodes-ready", ""}, {"node-reach", "needs | a node"}};
+        report.rules.push_back({"node-reach", "finding", "kmm-worker runs on each node", ""});
+        const std::string markdown = to_markdown(report);
+        CHECK(markdown == "## kmm-plan validate: 1 OK, 0 WARN, 0 FAIL, 1 SKIP\n\n| check not made | reason |\n"
+                          "| --- | --- |\n| node-reach | needs \\| a node |\n");
+        CHECK(to_markdown(report, 150).find("\n1 more checks not made are not shown\n") != std::string::npos);
+        const std::string html = to_html(report);
+        CHECK(html.find("<h1>kmm-plan validate: 1 OK, 0 WARN, 0 FAIL, 1 SKIP</h1>") != std::string::npos);
+        CHECK(html.find("<tr><td>node-reach</td><td>needs | a node</td></tr>") != std::string::npos);
+        CHECK(html.find(" file") == std::string::npos);
+        const std::string junit = to_junit(report);
+        CHECK(junit.find("tests=\"2\" failures=\"0\" errors=\"0\" skipped=\"1\"") != std::string::npos);
+        report.findings.assign(1, sample::finding(Severity::error, "host-path", "bad", ""));
+        const value::Node root = json(to_sarif(report));
+        const value::Node& run = root.find("runs")->items().at(0);
+        const value::Node& invocation = run.find("invocations")->items().at(0);
+        const value::Node& told = invocation.find("toolExecutionNotifications")->items().at(0);
+        CHECK(told.get_string({"message", "text"}) == "not made: needs | a node");
+        const auto rule = static_cast<std::size_t>(*told.find_path({"associatedRule", "index"})->as_int());
+        CHECK(run.find_path({"tool", "driver", "rules"})->items().at(rule).get_string({"id"}) == "node-reach");
+        CHECK(invocation.get_string({"properties", "summary"}) == report.counts);
+        const value::Node& place = run.find("results")->items().at(0).find("locations")->items().at(0);
+        CHECK(place.get_string({"physicalLocation", "artifactLocation", "uri"}) == "dump.json");
+        CHECK(to_markdown(report).find("| error |  | bad | host-path |\n\n| check not made |") != std::string::npos);
+    }
+
     TEST_CASE("code quality: what GitLab requires of each issue") {
         const value::Node list = json(to_code_quality(sample::report()));
         REQUIRE(list.items().size() == 4);

@@ -48,7 +48,8 @@ Exit check(const cli::Args& args, cli::Context& context, const char* kind, std::
     input.way = way;
     prerequisites.put_into(input);
     const auto results = kubernetes::run_checks(input, ignored);
-    write_check_reports(files, context, input.target ? "check kubernetes" : "health", results);
+    write_check_reports(files, context, input.target ? "check kubernetes" : "health",
+                        args.all("filename"), results);
     return print_check_results(context, kind, input, results, failed);
 }
 

@@ -40,6 +40,13 @@ std::uint64_t count_of(const std::vector<kubernetes::CheckResult>& results, Outc
     return count;
 }
 
+/// "29 OK, 0 WARN, 0 FAIL, 44 SKIP".
+std::string counts_text(const std::vector<kubernetes::CheckResult>& results) {
+    return fmt::format("{} OK, {} WARN, {} FAIL, {} SKIP", count_of(results, Outcome::ok),
+                       count_of(results, Outcome::warn), count_of(results, Outcome::fail),
+                       count_of(results, Outcome::skip));
+}
+
 }  // namespace
 
 Exit print_check_results(cli::Context& context, const char* kind, const kubernetes::CheckInput& input,
@@ -67,17 +74,19 @@ Exit print_check_results(cli::Context& context, const char* kind, const kubernet
                                         result.ignored ? "ignored: " : "", result.detail));
         if (!result.fix.empty() && !result.ignored) context.console.out(fmt::format("  fix: {}\n", result.fix));
     }
-    context.console.out(fmt::format("\n{} OK, {} WARN, {} FAIL, {} SKIP\n", count_of(results, Outcome::ok),
-                                    count_of(results, Outcome::warn), fails, count_of(results, Outcome::skip)));
+    context.console.out(fmt::format("\n{}\n", counts_text(results)));
     return exit;
 }
 
 void write_check_reports(const report::Files& files, cli::Context& context, const char* verb,
+                         const std::vector<std::string>& dumps,
                          const std::vector<kubernetes::CheckResult>& results) {
     report::Report made;
     made.tool = context.program.name;
     made.version = KMM_VERSION;
     made.check = verb;
+    made.files = dumps;
+    made.counts = counts_text(results);
     for (const auto& result : results) {
         const auto* info = kubernetes::find_check(result.id);
         made.rules.push_back({result.id, "finding", std::string(info->meaning), std::string(info->fix)});

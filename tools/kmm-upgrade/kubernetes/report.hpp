@@ -2,6 +2,7 @@
 // Results of checks, for people and for programs.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "cli/app.hpp"
@@ -14,8 +15,10 @@ namespace kmm::tool_upgrade {
 [[nodiscard]] Exit print_check_results(cli::Context& context, const char* kind, const kubernetes::CheckInput& input,
                                        const std::vector<kubernetes::CheckResult>& results, Exit failed);
 
-/// The files of --report, which names `verb` as what was run: each failed check an error, each warning one.
+/// The files of --report, which names `verb` as what was run: each failed check an error, each warning one. `dumps` are
+/// the files that were read in place of a cluster.
 void write_check_reports(const report::Files& files, cli::Context& context, const char* verb,
+                         const std::vector<std::string>& dumps,
                          const std::vector<kubernetes::CheckResult>& results);
 
 }  // namespace kmm::tool_upgrade

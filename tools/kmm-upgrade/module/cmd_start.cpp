@@ -42,22 +42,34 @@ void require_as_planned(const std::string& file, const api::Objects& objects, co
     plan::Options options;
     options.next = saved.next;
     const auto now = plan::make_plan(objects, plan::complete(options, objects));
-    const auto drifted = plan::drift(saved, now, module.meta.namespace_, module.meta.name);
-    constexpr const char* k_hint = "look at it with kmm-plan show, save the new plan with -o json, and start with that";
+    auto drifted = plan::drift(saved, now, module.meta.namespace_, module.meta.name);
+    const auto is_planned = [&](const auto& each) { return saved.nodes.contains(each.first); };
+    if (!request.nodes.empty())  // those that are neither asked for nor planned stay as they are
+        std::erase_if(drifted, [&](const auto& each) {
+            return !is_planned(each) &&
+                   std::find(request.nodes.begin(), request.nodes.end(), each.first) == request.nodes.end();
+        });
+    const auto unplanned = drifted.size() - static_cast<std::size_t>(
+                                                std::count_if(drifted.begin(), drifted.end(), is_planned));
+    const std::string hint =
+        unplanned > 0 && unplanned == drifted.size()
+            ? "name the nodes of the plan with --node, or save a plan of all with kmm-plan show -o json"
+            : "look at it with kmm-plan show, save the new plan with -o json, and start with that";
     if (drifted.empty() && !saved.loader_digest.empty() &&
         saved.loader_digest != "sha256:" + digest::sha256_hex(plan::loader_text(module)))
         throw Error(Exit::checks_failed, "plan-drifted",
                     fmt::format("the moduleLoader of Module {}/{} is another one than {} says; nothing was changed",
                                 module.meta.namespace_, module.meta.name, file))
-            .hint(k_hint);
+            .hint(hint);
     if (drifted.empty()) return;
     Error error(Exit::checks_failed, "plan-drifted",
                 fmt::format("the cluster is not as {} says: {} of {} {}; nothing was changed", file, drifted.size(),
-                            base::counted(saved.nodes.size(), "node"), drifted.size() == 1 ? "differs" : "differ"));
+                            base::counted(saved.nodes.size() + unplanned, "node"),
+                            drifted.size() == 1 ? "differs" : "differ"));
     for (std::size_t i = 0; i < std::min(drifted.size(), k_told_max); ++i)
         error.detail(drifted[i].first, drifted[i].second);
     if (drifted.size() > k_told_max) error.detail("more", base::counted(drifted.size() - k_told_max, "node"));
-    throw std::move(error).hint(k_hint);
+    throw std::move(error).hint(hint);
 }
 
 }  // namespace

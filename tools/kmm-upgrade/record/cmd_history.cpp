@@ -21,6 +21,7 @@ namespace {
 std::string result_text(const upgrade::Run& run) {
     const auto counts = upgrade::count(run);
     auto text = fmt::format("{} of {} done", counts.done, counts.total);
+    if (counts.failed > 0) text += fmt::format(", {} failed", counts.failed);
     if (counts.skipped > 0) text += fmt::format(", {} skipped", counts.skipped);
     if (!run.left_out.empty()) text += fmt::format(", {} left out", run.left_out.size());
     if (counts.rolled_back > 0) text += fmt::format(", {} rolled back", counts.rolled_back);

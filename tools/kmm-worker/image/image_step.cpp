@@ -338,8 +338,12 @@ PulledImage pull_image(const Job& job, const cli::Args& args, cli::Context& cont
         request.requirements.insert(request.requirements.end(), std::make_move_iterator(more.begin()),
                                     std::make_move_iterator(more.end()));
     }
-    if (!args.get("image-pull-policy"))
-        request.policy = pull_policy(job.config.image_pull_policy, job.pull_policy_position);
+    if (!args.get("image-pull-policy")) {
+        const auto place = job.places.find("imagepullpolicy");
+        request.policy = pull_policy(job.config.image_pull_policy, place == job.places.end()
+                                                                       ? std::nullopt
+                                                                       : std::optional(place->second));
+    }
     request.dir_name = job.config.modprobe.dir_name.empty() ? "/opt" : job.config.modprobe.dir_name;
     request.firmware_path = job.config.modprobe.firmware_path;
     request.modprobed_dir = job.config.modprobe.modprobed_dir;

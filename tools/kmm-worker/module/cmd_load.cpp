@@ -246,7 +246,6 @@ cli::Verb verb_kmod_load() {
         "\n\nWhere KMM's init container has copied the image to /tmp, the modules and firmware there are used and "
         "nothing is pulled.";
     verb.examples = {{"kmm-worker kmod load /etc/kmm-worker/config.yaml", "as in a worker Pod"}};
-    verb.hidden = true;
     return verb;
 }
 

@@ -210,7 +210,6 @@ cli::Verb verb_kmod_unload() {
     verb.name = "kmod unload";
     verb.summary = "as unload, called the way KMM calls its worker image";
     verb.examples = {{"kmm-worker kmod unload /etc/kmm-worker/config.yaml", "as in a worker Pod"}};
-    verb.hidden = true;
     return verb;
 }
 

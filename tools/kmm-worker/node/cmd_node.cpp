@@ -67,6 +67,11 @@ Expected read_expected(const std::string& source, const cli::Args& args, cli::Co
     if (is_directory || is_file)
         refuse_image_options(args,
                              fmt::format("--expect {}, which is a file or directory", base::escape(source)));
+    if (is_file && (source.ends_with(".yaml") || source.ends_with(".yml") || source.ends_with(".json")))
+        throw Error(Exit::usage, "bad-value",
+                    fmt::format("--expect: expected an image, a .ko file or a directory, found the document {}",
+                                base::escape(source)))
+            .hint("give its containerImage");
     if (is_directory) {
         expected.index = kmod::ModuleIndex::build(source, "", {}, expected.parser.get());
     } else if (is_file) {
@@ -125,11 +130,24 @@ std::string verdict_on(const Expected& expected, const kmod::HostPaths& host, co
     return "unknown";
 }
 
+/// A name that is that of a file, and of no module.
+void refuse_file_name(const std::string& name) {
+    const bool is_document = name.ends_with(".yaml") || name.ends_with(".yml") || name.ends_with(".json");
+    std::error_code error;
+    const bool is_path = name.find_first_of("./") != std::string::npos;
+    if (!is_document && !(is_path && std::filesystem::exists(name, error))) return;
+    throw Error(Exit::usage, "bad-value",
+                fmt::format("expected the name of a module, found the file {}", base::escape(name)))
+        .hint(is_document ? "give modprobe.moduleName of the file, and --expect IMAGE for its containerImage"
+                          : fmt::format("kmm-worker status --expect {}", base::escape(name)));
+}
+
 /// The names to report on, normalised.
 std::vector<std::string> status_names(const cli::Args& args, const kmod::HostPaths& host,
                                       const std::optional<Expected>& expected) {
     std::vector<std::string> names = args.positionals("MODULE");
     for (auto& name : names) {
+        refuse_file_name(name);
         const auto problem = base::module_name_problem(name);
         if (!problem.empty())
             throw Error(Exit::usage, "bad-value", fmt::format("'{}' {}", base::escape(name), problem))
