@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "api/recipe_kind.hpp"
 #include "base/clean_path.hpp"
 #include "base/text.hpp"
 #include "cluster/folder/directory_store.hpp"
@@ -101,6 +102,11 @@ RecipeDocuments decode_documents(std::vector<value::Document> all, Diagnostics& 
     RecipeDocuments documents;
     documents.all = std::move(all);
     for (const auto& document : documents.all) {
+        const auto& root = document.root;
+        if (auto fault = api::misspelt_recipe(document, root, root.get_string({"apiVersion"}),
+                                              root.get_string({"kind"}))) {
+            faults.push_back(std::move(*fault));
+        }
         if (rp::is_special_resource_module(document)) {
             documents.modules.push_back(rp::decode_special_resource_module(document, faults));
         }
