@@ -41,7 +41,8 @@ constexpr std::array k_reason_texts{
              "KMM keeps what stands in spec.modules and unloads what stands in status.modules alone.", ""},
     CodeText{"no-kernel-mapping", "reason", "",
              "Kernel mappings are tried in list order: a literal must be equal to the kernel version, a "
-             "regexp must be found somewhere in it. Without a match KMM removes what the node's entry has of the Module.",
+             "regexp must be found somewhere in it. Without a match KMM removes what the node's entry has of the "
+             "Module.",
              ""},
     CodeText{"no-module-loader", "reason", "",
              "Such a Module only deploys a device plugin or a DRA driver on the nodes it selects.", ""},
@@ -66,11 +67,13 @@ constexpr std::array k_reason_texts{
              ""},
     CodeText{"version-label-differs", "reason", "",
              "With a version in the Module, a node gets the module only if its label "
-             "kmm.node.kubernetes.io/version-module has the same value.",
+             "beta.kmm.node.kubernetes.io/version-worker-pod has the same value. KMM moves that label, over several "
+             "passes, to the value of kmm.node.kubernetes.io/version-module, which the administrator sets.",
              ""},
     CodeText{"version-label-missing", "reason", "",
              "With a version in the Module, a node gets the module only if it has the label "
-             "kmm.node.kubernetes.io/version-module.",
+             "beta.kmm.node.kubernetes.io/version-worker-pod. KMM adds it where the administrator has set "
+             "kmm.node.kubernetes.io/version-module, which is the one to set.",
              ""},
     CodeText{"version-labels-stuck", "reason", "",
              "Five of the thirteen combinations of the three version labels have no way out in KMM's table; "
