@@ -171,6 +171,10 @@ rp::Facts read_facts(const cli::Args& args, const RecipeDocuments& documents, bo
         Diagnostics faults;
         const std::string text = file == "-" ? sys::read_fd(0, "-") : sys::read_file(file);
         const auto read = value::read_objects(text, file, faults);
+        if (read.empty() && !has_errors(faults)) {
+            add_fault(faults, "no-documents", "the file has no facts, expected one document", Position{file, 0, 0},
+                      "look how the command that wrote it ended, or leave the file out");
+        }
         if (read.size() > 1) {
             add_fault(faults, "bad-value", fmt::format("expected one document of facts, found {}", read.size()),
                       Position{file, 0, 0}, "");
