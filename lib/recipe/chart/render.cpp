@@ -12,6 +12,7 @@
 #include "recipe/chart/ignore.hpp"
 #include "recipe/chart/metadata.hpp"
 #include "recipe/chart/schema.hpp"
+#include "recipe/chart/template_places.hpp"
 #include "recipe/chart/values.hpp"
 #include "recipe/functions/functions.hpp"
 #include "recipe/golib/json.hpp"
@@ -112,21 +113,6 @@ Value collect(const Chart& chart, bool is_root, const Value& outer, bool is_helm
     }
     return made;
 }
-
-/// The files that templates are in: Helm names a template by the chart's name, whatever the directory's is.
-class TemplatePlaces {
-public:
-    explicit TemplatePlaces(const std::map<std::string, Renderable>& templates) {
-        for (const auto& [name, one] : templates) { files_.emplace(name, one.file.empty() ? name : one.file); }
-    }
-    [[nodiscard]] Position file(Position place) const {
-        if (const auto found = files_.find(place.file); found != files_.end()) { place.file = found->second; }
-        return place;
-    }
-
-private:
-    std::map<std::string, std::string> files_;
-};
 
 /// Deep templates come first.
 std::vector<std::string> in_order(const std::map<std::string, Renderable>& templates) {
@@ -283,7 +269,8 @@ std::vector<RenderedFile> render_files(Chart& chart, const Value& values, const 
     collect(chart, true, top, release.is_helm_3_7, templates);
     const auto names = in_order(templates);
     const auto parsed = release.parsed ? release.parsed : std::make_shared<tmpl::ParsedFiles>(tmpl::chart_library());
-    const auto in_file = std::make_shared<const TemplatePlaces>(templates);
+    const auto in_file = std::make_shared<TemplatePlaces>();
+    for (const auto& [name, one] : templates) { in_file->add(name, one.file); }
     std::function<void(Diagnostic)> notice;
     if (release.notice) {
         notice = [&](Diagnostic finding) {
