@@ -13,6 +13,7 @@
 #include "api/made_objects.hpp"
 #include "api/object_decoder.hpp"
 #include "api/other_documents.hpp"
+#include "api/recipe_kind.hpp"
 #include "api/repeated_parts.hpp"
 #include "schema/schema.hpp"
 #include "api/unnamed.hpp"
@@ -97,13 +98,6 @@ Inherited inherited_from(const std::string& api_version, const std::string& kind
     return {api_version, kind.substr(0, kind.size() - std::string_view("List").size())};
 }
 
-/// "" of "v1". A group whose version was forgotten has a dot, which no version has.
-std::string_view group_of(std::string_view api_version) {
-    const std::size_t slash = api_version.find('/');
-    if (slash != std::string_view::npos) { return api_version.substr(0, slash); }
-    return api_version.find('.') == std::string_view::npos ? std::string_view() : api_version;
-}
-
 /// A server drops fields that it does not know: what it gave out has them since it is of a later Kubernetes or KMM.
 /// What looks like a slip of an edited dump stays a fault.
 void soften_served(const value::Node& root, std::string_view kind, Diagnostics& diagnostics, std::size_t begin) {
@@ -127,21 +121,38 @@ bool is_like_kmm(std::string_view group) {
     return group.find("kmm") != std::string_view::npos || base::nearest(group, groups).has_value();
 }
 
+/// A kind that is read, and nearly the one that is written.
+struct NearKind {
+    std::string kind;
+    bool misspelt = false;  ///< nothing serves what is written
+};
+
+std::optional<NearKind> near_kind(std::string_view group, std::string_view kind) {
+    const bool is_of_kmm = is_like_kmm(group);
+    std::vector<std::string> names;
+    const auto add = [&](std::string_view name) {
+        names.emplace_back(name);
+        names.push_back(std::string(name) + "List");
+    };
+    const bool is_ours = group.empty() || is_of_kmm;
+    for (const auto& known : k_kinds) {
+        if (is_ours || group_of(known.api_version) == group) { add(known.kind); }
+    }
+    if (is_ours) { names.emplace_back("List"); }
+    const auto near = base::nearest(kind, names);
+    if (!near || *near == kind) { return std::nullopt; }
+    // Groups of others have kinds that differ by a word, such as ManagedClusterSet.
+    const bool is_slip = base::edit_distance(base::to_lower(kind), base::to_lower(*near)) <= 1;
+    return NearKind{*near, is_slip || is_ours};
+}
+
 /// `is_used`: something in the object was read.
 void note_foreign_kind(const Scope& scope, const value::Node& root, const std::string& api_version,
                        const std::string& kind, bool is_used) {
-    std::vector<std::string> names;
-    for (const auto& known : k_kinds) { names.emplace_back(known.kind); }
-    names.emplace_back("List");
-    const auto near = base::nearest(kind, names);
     // What no server serves is no document to leave aside: the Module in it would be planned for nothing.
-    const auto meant =
-        std::find_if(k_kinds.begin(), k_kinds.end(), [&](const KnownKind& row) { return near && row.kind == *near; });
-    const bool same_group =
-        group_of(api_version) == (meant == k_kinds.end() ? std::string_view() : group_of(meant->api_version));
+    const auto near = near_kind(group_of(api_version), kind);
     const bool is_of_kmm = is_like_kmm(group_of(api_version));
-    const bool misspelt =
-        near && *near != kind && ((same_group && base::to_lower(*near) == base::to_lower(kind)) || is_of_kmm);
+    const bool misspelt = near && near->misspelt;
     const value::Node* place = root.find("kind");
     Diagnostic diagnostic;
     diagnostic.severity = misspelt ? Severity::error : is_of_kmm ? Severity::warning : Severity::note;
@@ -152,7 +163,7 @@ void note_foreign_kind(const Scope& scope, const value::Node& root, const std::s
         diagnostic.message = fmt::format("kind {} ({}) {}", base::escape(kind),
                                          api_version.empty() ? "no apiVersion" : base::escape(api_version),
                                          misspelt ? "does not exist" : "is not known");
-        if (near && *near != kind) { diagnostic.hint = fmt::format("did you mean {}?", *near); }
+        if (near) { diagnostic.hint = fmt::format("did you mean {}?", near->kind); }
     }
     diagnostic.position = scope.document.position(place != nullptr ? place->mark() : root.mark());
     const auto group = group_of(api_version);  // that of Flux has the kind, too
@@ -191,12 +202,6 @@ void note_homeless(const Scope& scope, const value::Node& root, const std::strin
         fmt::format("write metadata.namespace{}, if a Module needs it",
                     scope.given_namespace ? ", or give -n NAMESPACE" : "");
     scope.diagnostics.push_back(std::move(diagnostic));
-}
-
-/// Whether a kind is one of the Special Resource Operator.
-bool is_recipe_kind(std::string_view api_version, std::string_view kind) {
-    constexpr std::array<std::string_view, 3> kinds{"SpecialResource", "SpecialResourceModule", "PreflightValidation"};
-    return group_of(api_version) == "sro.openshift.io" && std::find(kinds.begin(), kinds.end(), kind) != kinds.end();
 }
 
 void decode_any(Scope& scope, const value::Node& root, const Inherited& inherited, Objects& objects);
@@ -278,6 +283,12 @@ void decode_any(Scope& scope, const value::Node& root, const Inherited& inherite
     // Without a group there is nothing of others, either: Kubernetes serves none of these kinds so.
     const bool foreign = other_group && !group_of(api_version).empty() && !is_like_kmm(group_of(api_version));
     if (known == k_kinds.end() && refuse_answer(scope, root, api_version, kind)) { return; }
+    if (known == k_kinds.end()) {
+        if (auto fault = misspelt_recipe(scope.document, root, api_version, kind)) {
+            scope.diagnostics.push_back(std::move(*fault));
+            return;
+        }
+    }
     if (known == k_kinds.end() || foreign || other_version) {
         const std::size_t held = objects.wrapped.size();
         find_wrapped(scope.document, root, objects.wrapped);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // metadata and the kinds of Kubernetes' core/v1. Field lists: k8s.io/api/core/v1 types.go, as of Kubernetes 1.34.
 #include <algorithm>
+#include <array>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -153,12 +155,47 @@ void decode_conditions(Fields& status, Node& node) {
     }
 }
 
+/// Architectures of Go's Linux and Windows, as kubelets report them, each with what uname -m prints there.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 13> k_architectures{{
+    {"386", "i686"},
+    {"amd64", "x86_64"},
+    {"arm", "armv7l"},
+    {"arm64", "aarch64"},
+    {"loong64", "loongarch64"},
+    {"mips", ""},
+    {"mips64", ""},
+    {"mips64le", ""},
+    {"mipsle", ""},
+    {"ppc64", ""},
+    {"ppc64le", ""},
+    {"riscv64", ""},
+    {"s390x", ""},
+}};
+
+/// What is nearly one of them fits no image and no kernel. Others may be of a newer Go.
+void check_architecture(const Fields& info, const std::string& found) {
+    std::vector<std::string> names;
+    std::string meant;
+    for (const auto& [name, machine] : k_architectures) {
+        if (found == name) { return; }
+        names.emplace_back(name);
+        if (found == machine) { meant = name; }
+    }
+    if (meant.empty()) { meant = base::nearest(found, names).value_or(""); }
+    if (found.empty() || meant.empty()) { return; }
+    info.scope().fault("bad-value",
+                       fmt::format("{}: expected an architecture by Go's name, found \"{}\"",
+                                   info.path_of("architecture"), base::escape(found)),
+                       info.node().find("architecture")->mark(), fmt::format("did you mean {}?", meant));
+}
+
 void decode_node_info(Fields& status, Node& node) {
     auto info = status.child("nodeInfo");
     if (!info) { return; }
     node.kernel_version = info->string("kernelVersion");
     node.boot_id = info->string("bootID");
     node.architecture = info->string("architecture");
+    check_architecture(*info, node.architecture);
     node.os_image = info->string("osImage");
     node.machine_id = info->string("machineID");
     for (const auto* key : {"systemUUID", "containerRuntimeVersion", "kubeletVersion", "kubeProxyVersion",

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Module, and the parts it shares with NodeModulesConfig. Which fields there are, and of which types, kmm.schema says.
+#include <fmt/format.h>
+
 #include "api/decode.hpp"
 #include "api/schema_check.hpp"
 
@@ -125,8 +127,20 @@ ModprobeSpec decode_modprobe(Fields fields) {
     return modprobe;
 }
 
+/// The places of keys are "spec.selector[KEY].key": those without ".key" are of the values.
+void place_selector_keys(const Fields& spec) {
+    const Scope& scope = spec.scope();
+    const value::Node* selector = spec.node().find("selector");
+    if (scope.places == nullptr || selector == nullptr || !selector->is_mapping()) { return; }
+    for (const auto& member : selector->members()) {
+        scope.places->emplace(fmt::format("{}[{}].key", spec.path_of("selector"), member.key),
+                              scope.document.position(member.key_mark));
+    }
+}
+
 void decode_module_spec(Fields& spec, Module& module) {
     module.selector = spec.string_map("selector");
+    place_selector_keys(spec);
     module.tolerations = decode_tolerations(spec, "tolerations");
     module.image_repo_secret = spec.name_of("imageRepoSecret");
     if (auto loader = spec.child("moduleLoader")) {

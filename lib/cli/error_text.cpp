@@ -141,7 +141,7 @@ std::string error_text(const Error& error, bool color) {
     text.append(severity_word(Severity::error, color)).append(" ");
     for (const auto& context : error.context()) text.append(base::printable(context)).append(": ");
     // Beside warnings alone the error stands nowhere else.
-    if (error.position() && (!listed || !has_errors(found)))
+    if (error.position() && (!listed || (!has_errors(found) && !counts)))
         text.append(base::printable(error.position()->to_string())).append(": ");
     text.append(counts ? "1 fault found" : indented(error.message(), 2)).append("\n");
     for (const auto& [key, value] : grouped(error.details())) append_field(text, key, value);

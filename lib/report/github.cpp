@@ -40,7 +40,8 @@ std::string to_github(const Report& report) {
             properties = fmt::format(
                 "file={},", command_text(base::printable(report_path(finding.position->file)), CommandPart::property));
             if (finding.position->line != 0) {
-                properties += fmt::format("line={},col={},", finding.position->line, finding.position->column);
+                properties += fmt::format("line={},", finding.position->line);
+                if (finding.position->column != 0) { properties += fmt::format("col={},", finding.position->column); }
             }
         }
         const std::string hint = finding.hint.empty() ? "" : fmt::format("\nhint: {}", base::printable(finding.hint));

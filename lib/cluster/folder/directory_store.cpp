@@ -72,7 +72,7 @@ public:
         struct stat info {};
         if (::stat(directory.c_str(), &info) != 0) {
             const int saved = errno;
-            return report(directory, saved);
+            return report(directory, from_errno(saved, "cannot read"));
         }
         const auto identity = std::pair(info.st_dev, info.st_ino);
         const bool is_deep = open_.size() >= k_depth_max;
@@ -97,7 +97,7 @@ private:
         struct stat info {};
         if (::stat(path.c_str(), &info) != 0) {
             const int saved = errno;
-            if (saved == ELOOP || is_taken(path)) report(path, saved);
+            if (saved == ELOOP || is_taken(path)) report(path, from_errno(saved, "cannot read"));
             return;
         }
         if (S_ISDIR(info.st_mode)) return enter(path);
@@ -117,7 +117,6 @@ private:
         return is_object_file(name) && (name.size() == path.size() || ::access(std::string(name).c_str(), F_OK) != 0);
     }
 
-    void report(const std::string& path, int number) { report(path, from_errno(number, "cannot read")); }
     void report(const std::string& path, const Error& error) {
         diagnostics_.push_back(fault_at("unreadable-file", error.message(), Position{path, 0, 0}, "", error.exit()));
     }
@@ -253,8 +252,9 @@ void DirectoryStore::read_object(const std::string& file, Snapshot& snapshot) {
     try {
         bytes = sys::read_file(file);
     } catch (const Error& error) {
-        snapshot.diagnostics.push_back(
-            fault_at("unreadable-file", error.message(), Position{file, 0, 0}, "", error.exit()));
+        const auto number = error.errno_cause();  // its text names the file once more
+        const std::string why = number ? from_errno(*number, "cannot read").message() : error.message();
+        snapshot.diagnostics.push_back(fault_at("unreadable-file", why, Position{file, 0, 0}, "", error.exit()));
         return;
     }
     cache_.append(file, std::move(bytes), snapshot.objects, snapshot.diagnostics);

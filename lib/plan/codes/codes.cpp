@@ -67,11 +67,13 @@ constexpr std::array k_reason_texts{
              ""},
     CodeText{"version-label-differs", "reason", "",
              "With a version in the Module, a node gets the module only if its label "
-             "kmm.node.kubernetes.io/version-module has the same value.",
+             "beta.kmm.node.kubernetes.io/version-worker-pod has the same value. KMM moves that label, over several "
+             "passes, to the value of kmm.node.kubernetes.io/version-module, which the administrator sets.",
              ""},
     CodeText{"version-label-missing", "reason", "",
              "With a version in the Module, a node gets the module only if it has the label "
-             "kmm.node.kubernetes.io/version-module.",
+             "beta.kmm.node.kubernetes.io/version-worker-pod. KMM adds it where the administrator has set "
+             "kmm.node.kubernetes.io/version-module, which is the one to set.",
              ""},
     CodeText{"version-labels-stuck", "reason", "",
              "Five of the thirteen combinations of the three version labels have no way out in KMM's table; "

@@ -295,9 +295,17 @@ private:
             return {"no-kernel-mapping", node_.kernel_version};
         }
         // What the last pass saw: a label that it adds counts in the pass after it.
-        const std::string& worker = options_.next ? verdict_.labels_before.worker : state_.labels.worker;
-        if (worker.empty()) { return {"version-label-missing", fmt::format("the Module has {}", now_.version)}; }
-        return {"version-label-differs", fmt::format("label {}, Module {}", worker, now_.version)};
+        const VersionLabels& labels = options_.next ? verdict_.labels_before : state_.labels;
+        const bool is_moving = labels.module == now_.version;
+        if (labels.worker.empty()) {
+            const bool is_removed = !options_.next && !verdict_.labels_before.worker.empty() && labels.module.empty();
+            return {"version-label-missing",
+                    is_removed  ? "KMM removes it, as version-module is missing"
+                    : is_moving ? "KMM adds it, as version-module is " + std::string(now_.version)
+                                : "the Module has " + std::string(now_.version)};
+        }
+        return {"version-label-differs", fmt::format("label {}, Module {}{}", labels.worker, now_.version,
+                                                     is_moving ? ": KMM changes it to that of version-module" : "")};
     }
 
     bool pod_is_at_work() const {

@@ -257,7 +257,8 @@ void check_pull_pods(const api::Objects& objects, const std::optional<Release>& 
             "Node that was read has a taint: they wait for ever, and nothing is loaded on {}",
             module.full_name(), node->meta.name);
         if (!module.meta.origin.file.empty()) { finding.position = module.meta.origin; }
-        finding.hint = "leave one node without such a taint, or name a KMM later than v2.6.0 with --kmm-version main";
+        finding.hint =
+            "leave one node without such a taint; if KMM is later than v2.6.0, use kmm-plan show --kmm-version main";
         diagnostics.push_back(std::move(finding));
     }
 }

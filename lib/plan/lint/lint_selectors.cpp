@@ -8,9 +8,11 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <fmt/format.h>
 
+#include "base/shell_word.hpp"
 #include "base/text.hpp"
 #include "plan/kmm/eligible.hpp"
 #include "plan/lint/findings.hpp"
@@ -55,26 +57,58 @@ bool is_mark(std::string_view value) {
     return std::find(k_marks.begin(), k_marks.end(), base::to_lower(value)) != k_marks.end();
 }
 
+/// Whether two values differ within a word of five letters or more: shorter ones, such as gpu and cpu, are as near to
+/// each other as a slip.
+bool is_slip_of_word(std::string_view left, std::string_view right) {
+    constexpr std::size_t k_word = 5;
+    const auto is_mark_of_word = [](char c) { return c == '-' || c == '_' || c == '.'; };
+    std::size_t begin = 0;
+    for (std::size_t i = 0; i < std::min(left.size(), right.size()) && left[i] == right[i]; ++i) {
+        if (is_mark_of_word(left[i])) { begin = i + 1; }
+    }
+    const auto word = [&](std::string_view text) {
+        const std::size_t end = text.find_first_of("-_.", begin);
+        return (end == std::string_view::npos ? text.size() : end) - begin;
+    };
+    return word(left) >= k_word && word(right) >= k_word;
+}
+
+/// The value that is meant, nullopt if none is near. Labels of Kubernetes itself, such as kubernetes.io/arch, have
+/// values that differ by a letter.
+std::optional<std::string> meant_value(const std::string& key, const std::string& text, const Values& values) {
+    if (key.find("kubernetes.io/") != std::string::npos) { return std::nullopt; }
+    const auto near = base::nearest(text, std::vector<std::string>(values.begin(), values.end()));
+    if (!near || digits_of(*near) != digits_of(text) || !is_slip_of_word(text, *near)) { return std::nullopt; }
+    return near;
+}
+
 struct Slip {
-    std::string key, what, hint;
+    std::string path, what, hint;
 };
 
-/// The first label of the selector that looks misspelt: no node has its key, and some have one that is nearly it; or
-/// both values mark a node, in other words.
+/// The first label of the selector that looks misspelt: no node has its key, and some have one that is nearly it; none
+/// has its value, and some have one that is nearly it; or both values mark a node, in other words.
 std::optional<Slip> slip_of(const api::Labels& selector, const ValuesByKey& labels) {
     for (const auto& [key, text] : selector) {
+        const std::string path = fmt::format("spec.selector[{}]", key);
         const auto found = labels.find(key);
         if (found == labels.end()) {
             const auto meant = meant_key(key, labels);
             if (!meant) { continue; }
-            return Slip{key, fmt::format("none has the label {}", base::escape(key)),
+            return Slip{path + ".key", fmt::format("none has the label {}", base::escape(key)),
                         fmt::format("did you mean {}?", base::escape(*meant))};
         }
         const Values& values = found->second;
+        if (values.contains(text)) { continue; }
+        if (const auto meant = meant_value(key, text, values)) {
+            return Slip{path,
+                        fmt::format("label {} has the value \"{}\" nowhere", base::escape(key), base::escape(text)),
+                        fmt::format("did you mean {}: {}?", base::escape(key), base::escape(*meant))};
+        }
         const bool is_other_mark =
-            values.size() == 1 && !values.contains(text) && is_mark(text) && is_mark(*values.begin());
+            values.size() == 1 && is_mark(text) && is_mark(*values.begin());
         if (!is_other_mark) { continue; }
-        return Slip{key,
+        return Slip{path,
                     fmt::format("label {} has the value \"{}\" there, the selector \"{}\"", base::escape(key),
                                 base::escape(*values.begin()), base::escape(text)),
                     fmt::format("did you mean {}: \"{}\"?", base::escape(key), base::escape(*values.begin()))};
@@ -99,7 +133,7 @@ void check_selectors(const api::Objects& objects, Diagnostics& diagnostics) {
                                      ? std::string("its selector does not match the Node that was read")
                                      : fmt::format("its selector matches none of {} Nodes", objects.nodes.size());
         if (const auto slip = slip_of(module.selector, *labels)) {
-            findings.warning(fmt::format("spec.selector[{}]", slip->key), "selects-no-node",
+            findings.warning(slip->path, "selects-no-node",
                              fmt::format("{}: {}", none, slip->what), slip->hint);
             continue;
         }
@@ -108,7 +142,8 @@ void check_selectors(const api::Objects& objects, Diagnostics& diagnostics) {
         note.code = "selects-no-node";
         note.message = fmt::format("{}: {}", findings.subject(), none);
         note.position = findings.place("spec.selector");
-        note.hint = fmt::format("kmm-plan why NODE {} shows which label a node lacks", module.full_name());
+        note.hint = fmt::format("kmm-plan why {} {}", base::command_word(objects.nodes.front().meta.name),
+                                base::command_word(module.full_name()));
         findings.add(std::move(note));
     }
 }

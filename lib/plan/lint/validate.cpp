@@ -44,7 +44,7 @@ void check_names(Findings& findings, const std::optional<Release>& release) {
     for (const auto& [key, text] : module.selector) {
         const std::string path = fmt::format("spec.selector[{}]", key);
         if (!api::is_qualified_name(key)) {
-            findings.error(path, "bad-selector",
+            findings.error(path + ".key", "bad-selector",
                            fmt::format("selector key \"{}\" is not a label key", base::escape(key)),
                            "no node can match this selector");
         } else if (!api::is_label_value(text)) {

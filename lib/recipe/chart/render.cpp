@@ -12,6 +12,7 @@
 #include "recipe/chart/ignore.hpp"
 #include "recipe/chart/metadata.hpp"
 #include "recipe/chart/schema.hpp"
+#include "recipe/chart/template_places.hpp"
 #include "recipe/chart/values.hpp"
 #include "recipe/functions/functions.hpp"
 #include "recipe/golib/json.hpp"
@@ -33,6 +34,7 @@ struct Renderable {
     const std::string* text = nullptr;
     Value scope;
     std::string base_path;
+    std::string file;  ///< as messages name it, "" for that of the template
 };
 
 Value capabilities(const Release& release) {
@@ -105,7 +107,9 @@ Value collect(const Chart& chart, bool is_root, const Value& outer, bool is_helm
     }
     for (const auto& file : chart.templates) {
         if (chart.metadata.is_library() && !tmpl::base_path(file.name).starts_with('_')) { continue; }
-        templates[tmpl::clean_path(chart.path + '/' + file.name)] = {&file.data, made, chart.path + "/templates"};
+        templates[tmpl::clean_path(chart.path + '/' + file.name)] = {
+            &file.data, made, chart.path + "/templates",
+            chart.place.empty() ? "" : tmpl::clean_path(chart.place + '/' + file.name)};
     }
     return made;
 }
@@ -246,7 +250,7 @@ std::vector<RenderedFile> render_files(Chart& chart, const Value& values, const 
                              fmt::format("chart requires kubeVersion {}, which does not fit Kubernetes {}",
                                          base::escape(chart.metadata.kube_version), release.kube_version.version),
                              {"kubeVersion"})
-            .hint("--kube-version names the cluster's");
+            .hint(release.version_hint);
     }
     const Value top =
         Value::map({{"Release", release_value(release)}, {"Capabilities", capabilities(release)}, {"Values", all}});
@@ -254,20 +258,36 @@ std::vector<RenderedFile> render_files(Chart& chart, const Value& values, const 
     collect(chart, true, top, release.is_helm_3_7, templates);
     const auto names = in_order(templates);
     const auto parsed = release.parsed ? release.parsed : std::make_shared<tmpl::ParsedFiles>(tmpl::chart_library());
-    tmpl::Engine engine(*parsed, release.limits, release.notice);
+    const auto in_file = std::make_shared<TemplatePlaces>();
+    for (const auto& [name, one] : templates) { in_file->add(name, one.file); }
+    std::function<void(Diagnostic)> notice;
+    if (release.notice) {
+        notice = [&](Diagnostic finding) {
+            if (finding.position) { finding.position = in_file->file(*finding.position); }
+            release.notice(std::move(finding));
+        };
+    }
+    tmpl::Engine engine(*parsed, release.limits, notice);
     if (release.placeholders) { engine.use_placeholders(); }
-    for (const auto& name : names) { engine.add(name, *templates[name].text); }
     std::vector<RenderedFile> files;
-    for (const auto& name : names) {
-        if (tmpl::base_path(name).starts_with('_')) { continue; }
-        Renderable& one = templates[name];
-        (*one.scope.shared_map())["Template"] =
-            Value::map({{"Name", Value::string(name)}, {"BasePath", Value::string(one.base_path)}}, Type::values);
-        tmpl::Output output = engine.render(name, one.scope);
-        if (name.ends_with("NOTES.txt")) { continue; }
-        RenderedFile file{name, std::move(output.text), nullptr};
-        file.origin = [marks = std::move(output.origin)](std::size_t line) { return marks.position(line); };
-        files.push_back(std::move(file));
+    try {
+        for (const auto& name : names) { engine.add(name, *templates[name].text); }
+        for (const auto& name : names) {
+            if (tmpl::base_path(name).starts_with('_')) { continue; }
+            Renderable& one = templates[name];
+            (*one.scope.shared_map())["Template"] =
+                Value::map({{"Name", Value::string(name)}, {"BasePath", Value::string(one.base_path)}}, Type::values);
+            tmpl::Output output = engine.render(name, one.scope);
+            if (name.ends_with("NOTES.txt")) { continue; }
+            RenderedFile file{name, std::move(output.text), nullptr};
+            file.origin = [marks = std::move(output.origin), in_file](std::size_t line) {
+                return in_file->file(marks.position(line));
+            };
+            files.push_back(std::move(file));
+        }
+    } catch (Error& error) {
+        if (error.position()) { error.at(in_file->file(*error.position())); }
+        throw;
     }
     return files;
 }
@@ -312,12 +332,48 @@ Diagnostic unknown_hook(const Manifest& hook) {
             meant ? fmt::format("did you mean {}?", *meant) : "events are " + base::join(events, ", ")};
 }
 
+/// Says which values are missing in the file of an error, on its line if any is: they print nothing, and what is left
+/// may be no YAML.
+void name_missing(Error& error, const Diagnostics& missing) {
+    if (error.code() != "bad-manifest" || !error.position()) { return; }
+    constexpr std::size_t k_named_max = 3;
+    const Position place = *error.position();
+    const auto is_near = [&](const Diagnostic& one, bool same_line) {
+        return one.position && one.position->file == place.file && (!same_line || one.position->line == place.line);
+    };
+    const bool same_line =
+        std::any_of(missing.begin(), missing.end(), [&](const Diagnostic& one) { return is_near(one, true); });
+    std::vector<std::string> named;
+    for (const auto& one : missing) {
+        if (!is_near(one, same_line) || named.size() == k_named_max) { continue; }
+        const std::string text = fmt::format("{}:{}: {}", one.position->line, one.position->column, one.message);
+        if (std::find(named.begin(), named.end(), text) != named.end()) { continue; }
+        error.detail("missing value", text);
+        named.push_back(text);
+    }
+    if (!named.empty() && error.hint().empty()) {
+        error.hint("give the value, or say `default` or `required` in the template");
+    }
+}
+
 }  // namespace
 
 Rendered render_chart(Chart chart, const Value& values, const Release& release) {
-    auto files = render_files(chart, values, release);
+    Diagnostics missing;
+    Release heard = release;
+    heard.notice = [&](Diagnostic finding) {
+        if (finding.code == "missing-value") { missing.push_back(finding); }
+        if (release.notice) { release.notice(std::move(finding)); }
+    };
+    auto files = render_files(chart, values, heard);
     std::sort(files.begin(), files.end(), [](const RenderedFile& a, const RenderedFile& b) { return a.name < b.name; });
-    Manifests sorted = sort_manifests(files);
+    Manifests sorted;
+    try {
+        sorted = sort_manifests(files);
+    } catch (Error& error) {
+        name_missing(error, missing);
+        throw;
+    }
     Rendered rendered;
     rendered.objects = std::move(sorted.objects);
     rendered.hooks = std::move(sorted.hooks);

@@ -35,6 +35,7 @@ struct Release {
     std::string name = "release-name";
     std::string name_space = "default";
     KubeVersion kube_version;
+    std::string version_hint = "--kube-version names the cluster's";  ///< where kube_version does not fit a chart
     std::vector<std::string> api_versions;  ///< besides the default ones
     bool is_helm_3_7 = false;  ///< as the Helm of the Special Resource Operator does it: .Files.Lines keeps the empty
                                ///< line at the end, see Nulls; imported values win; missing sub-charts are no error

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "api/recipe_kind.hpp"
 #include "base/clean_path.hpp"
 #include "base/text.hpp"
 #include "cluster/folder/directory_store.hpp"
@@ -101,6 +102,11 @@ RecipeDocuments decode_documents(std::vector<value::Document> all, Diagnostics& 
     RecipeDocuments documents;
     documents.all = std::move(all);
     for (const auto& document : documents.all) {
+        const auto& root = document.root;
+        if (auto fault = api::misspelt_recipe(document, root, root.get_string({"apiVersion"}),
+                                              root.get_string({"kind"}))) {
+            faults.push_back(std::move(*fault));
+        }
         if (rp::is_special_resource_module(document)) {
             documents.modules.push_back(rp::decode_special_resource_module(document, faults));
         }
@@ -165,6 +171,10 @@ rp::Facts read_facts(const cli::Args& args, const RecipeDocuments& documents, bo
         Diagnostics faults;
         const std::string text = file == "-" ? sys::read_fd(0, "-") : sys::read_file(file);
         const auto read = value::read_objects(text, file, faults);
+        if (read.empty() && !has_errors(faults)) {
+            add_fault(faults, "no-documents", "the file has no facts, expected one document", Position{file, 0, 0},
+                      "look how the command that wrote it ended, or leave the file out");
+        }
         if (read.size() > 1) {
             add_fault(faults, "bad-value", fmt::format("expected one document of facts, found {}", read.size()),
                       Position{file, 0, 0}, "");

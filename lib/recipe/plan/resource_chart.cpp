@@ -59,6 +59,7 @@ chart::Release ResourceChart::release(const Expanded& own) const {
     made.name = resource_.name;
     made.name_space = own.name_space;
     made.limits = options_.limits;
+    made.version_hint = "the fact kubeVersion is the cluster's: --fact kubeVersion=v1.30.0";
     made.is_helm_3_7 = options_.operator_only;
     if (facts_.kube_version) {
         const auto version = chart::parse_kube_version(*facts_.kube_version);

@@ -199,6 +199,19 @@ TEST_SUITE("api::unit") {
                      "2:7 unknown-kind: kind Modul (kmm.sigs.x-k8s.io/v1beta1) does not exist | did you mean Module?"},
                  Row{"apiVersion: v1\nkind: node\nmetadata: {}\n",
                      "2:7 unknown-kind: kind node (v1) does not exist | did you mean Node?"},
+                 Row{"apiVersion: v1\nkind: Noed\nmetadata: {}\n",
+                     "2:7 unknown-kind: kind Noed (v1) does not exist | did you mean Node?"},
+                 Row{"apiVersion: v1\nkind: Modules\nmetadata: {}\n",
+                     "2:7 unknown-kind: kind Modules (v1) does not exist | did you mean Module?"},
+                 Row{"apiVersion: sro.openshift.io/v1beta1\nkind: SpecialResorce\nmetadata: {}\n",
+                     "2:7 unknown-kind: kind SpecialResorce (sro.openshift.io/v1beta1) does not exist | did you "
+                     "mean SpecialResource?"},
+                 Row{"apiVersion: cluster.open-cluster-management.io/v1beta2\nkind: ManagedClusterSet\n"
+                     "metadata: {}\n",
+                     "2:7 unknown-kind: 1 object of kinds that KMM does not use was not read: ManagedClusterSet"},
+                 Row{head + "status: {nodeInfo: {architecture: x86_64}}\n",
+                     "4:35 bad-value: status.nodeInfo.architecture: expected an architecture by Go's name, found "
+                     "\"x86_64\" | did you mean amd64?"},
                  Row{"apiVersion: v1\nkind: list\nitems: []\n",
                      "2:7 unknown-kind: kind list (v1) does not exist | did you mean List?"},
                  Row{"apiVersion: v1\nkind: list\nitems: [{apiVersion: kmm.sigs.x-k8s.io/v1beta1, kind: Module, "

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "api/codec.hpp"
+#include "base/shell_word.hpp"
 #include "base/text.hpp"
 #include "cli/document.hpp"
 #include "kmm-plan/check/diff_plugins.hpp"
@@ -163,7 +164,27 @@ Diagnostics ask_server(LiveCluster& live, std::vector<Pair>& pairs, const std::s
     return server.findings();
 }
 
-Diagnostic finding_of(const Pair& pair, const report::Change& change) {
+/// NAMESPACE/NAME of a Module that a change has to do with, "" if it names none: labels have it in their key, entries
+/// of a NodeModulesConfig are its own.
+std::string module_of_change(const Pair& pair, const report::Change& change, const std::vector<api::Module>& modules) {
+    const std::string path = change.path();
+    std::string found;  // the longest: a.b is in a.bc, too
+    for (const auto& module : modules) {
+        const bool is_its = path.find(fmt::format("{}.{}", module.meta.namespace_, module.meta.name)) != path.npos;
+        if (is_its && module.full_name().size() > found.size()) { found = module.full_name(); }
+    }
+    if (!found.empty()) { return found; }
+    for (const auto* side : {&pair.wanted, &pair.observed}) {
+        const Node* entries = side->find_path({"spec", "modules"});
+        if (entries == nullptr || !entries->is_sequence() || entries->items().empty()) { continue; }
+        const Node& first = entries->items().front();
+        return fmt::format("{}/{}", first.get_string({"namespace"}), first.get_string({"name"}));
+    }
+    return "";
+}
+
+Diagnostic finding_of(const Pair& pair, const report::Change& change, const std::vector<api::Module>& modules,
+                      const std::string& place) {
     Diagnostic finding;
     finding.code = "differs";
     const std::string path = change.path();
@@ -172,17 +193,23 @@ Diagnostic finding_of(const Pair& pair, const report::Change& change) {
                     report::shown(change.wanted), report::shown(change.observed));
     if (!pair.place.file.empty()) { finding.position = pair.place; }
     const bool of_node = pair.kind == "Node" || pair.kind == "NodeModulesConfig";
-    finding.hint = of_node ? fmt::format("kmm-plan why {} MODULE", pair.name) : "kmm-plan render device-plugin dra";
+    const std::string module = of_node ? module_of_change(pair, change, modules) : "";
+    finding.hint = (!of_node         ? std::string("kmm-plan render device-plugin dra")
+                    : module.empty() ? fmt::format("kmm-plan show {}", base::command_word(pair.name))
+                                     : fmt::format("kmm-plan why {} {}", base::command_word(pair.name),
+                                                   base::command_word(module))) +
+                   place;
     return finding;
 }
 
 /// Takes the pairs apart. What the baseline does not know goes to `findings`.
-std::vector<Difference> differences_of(std::vector<Pair> pairs, Reporting& reporting, Diagnostics& findings) {
+std::vector<Difference> differences_of(std::vector<Pair> pairs, const std::vector<api::Module>& modules,
+                                       const std::string& place, Reporting& reporting, Diagnostics& findings) {
     std::vector<Difference> result;
     for (auto& pair : pairs) {
         std::vector<report::Change> changes;
         for (auto& change : report::tree_changes(pair.observed, pair.wanted)) {
-            Diagnostics finding{finding_of(pair, change)};
+            Diagnostics finding{finding_of(pair, change, modules, place)};
             reporting.forget_known(finding);
             if (finding.empty()) { continue; }
             findings.push_back(std::move(finding.front()));
@@ -282,7 +309,8 @@ Exit run_diff(const cli::Args& args, cli::Context& context) {
     if (context.verbosity >= 0 || has_errors(findings)) {
         for (const auto& finding : findings) { context.console.err(cli::diagnostic_text(finding, context.color_err)); }
     }
-    const auto differences = differences_of(std::move(pairs), reporting, findings);
+    const auto differences =
+        differences_of(std::move(pairs), source.objects.modules, place_options(args, context), reporting, findings);
     sort_and_merge(findings);
     reporting.publish("diff", read_files(source), findings, context);
     if (cli::document_form(context)) {

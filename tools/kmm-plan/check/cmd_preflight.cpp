@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // kmm-plan preflight: would the fleet survive a kernel that it does not run yet?
 #include <algorithm>
+#include <map>
 
 #include <fmt/format.h>
 
 #include "api/names.hpp"
+#include "base/counted.hpp"
 #include "base/text.hpp"
 #include "cli/document.hpp"
 #include "kmm-plan/check/preflight_output.hpp"
@@ -63,10 +65,33 @@ std::vector<std::string> chosen_kernels(const cli::Args& args, const Source& sou
     return kernels;
 }
 
-void leave_other_architectures(plan::Surveyed& row) {
+/// Nodes that a Module selects and that cannot run a kernel, each with its architecture.
+using PassedOver = std::map<std::string, std::map<std::string, std::string>>;  ///< by kernel, then node
+
+void leave_other_architectures(plan::Surveyed& row, PassedOver& passed_over) {
     std::erase_if(row.pools, [&](const plan::Pool& pool) {
-        return recipe::ready::never_runs(pool.architecture, row.kernel);
+        const bool is_other = recipe::ready::never_runs(pool.architecture, row.kernel);
+        if (!is_other) return false;
+        for (const auto& node : pool.nodes) passed_over[row.kernel].emplace(node, pool.architecture);
+        return true;
     });
+}
+
+/// One note for each kernel.
+std::string passed_over_text(const PassedOver& passed_over) {
+    constexpr std::size_t k_named_max = 5;
+    std::string text;
+    for (const auto& [kernel, nodes] : passed_over) {
+        std::vector<std::string> names;
+        for (const auto& [name, architecture] : nodes) {
+            if (names.size() < k_named_max) names.push_back(fmt::format("{} ({})", name, base::escape(architecture)));
+        }
+        const std::size_t more = nodes.size() - names.size();
+        text += fmt::format("note: kernel {}: left out {} of another architecture: {}{}\n", kernel,
+                            base::counted(nodes.size(), "selected node"), base::join(names, ", "),
+                            more == 0 ? "" : fmt::format(" and {} more", more));
+    }
+    return text;
 }
 
 /// False for a choice of Modules or nodes.
@@ -76,9 +101,8 @@ bool is_of_the_cluster(const cli::Args& args) {
 
 /// The Modules that were asked about, by kernel, each with the pools of nodes that can run the kernel.
 std::vector<plan::Surveyed> chosen_rows(const cli::Args& args, const Source& source,
-                                        const std::vector<std::string>& kernels) {
+                                        const std::vector<std::string>& kernels, PassedOver& passed_over) {
     auto rows = plan::survey(source.objects, kernels);
-    for (auto& row : rows) leave_other_architectures(row);
     if (const auto ns = args.get("namespace"))
         std::erase_if(rows, [&](const plan::Surveyed& row) { return row.module->meta.namespace_ != *ns; });
     if (const auto names = args.positionals("MODULE"); !names.empty()) {
@@ -88,6 +112,7 @@ std::vector<plan::Surveyed> chosen_rows(const cli::Args& args, const Source& sou
             return std::find(chosen.begin(), chosen.end(), row.module) == chosen.end();
         });
     }
+    for (auto& row : rows) leave_other_architectures(row, passed_over);
     // -l asks about those nodes: a Module that has to do with others only is not judged by it.
     if (args.get("selector")) std::erase_if(rows, [](const plan::Surveyed& row) { return row.pools.empty(); });
     return rows;
@@ -169,7 +194,9 @@ Exit run_preflight(const cli::Args& args, cli::Context& context) {
     const auto interface_of = preflight::by_kernel(interfaces, kernels);
     check_namespace({&source, 1}, args);
     keep_nodes(source, args, {});
-    const auto rows = chosen_rows(args, source, kernels);
+    PassedOver passed_over;
+    const auto rows = chosen_rows(args, source, kernels, passed_over);
+    if (context.verbosity >= 0) context.console.err(passed_over_text(passed_over));
     const bool has_recipes = recipes.any() && is_of_the_cluster(args);
     require_rows(rows, args, source, has_recipes);
     Judged judged;

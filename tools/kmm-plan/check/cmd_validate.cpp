@@ -12,6 +12,7 @@
 #include "base/text.hpp"
 #include "cli/document.hpp"
 #include "kmm-plan/check/reporting.hpp"
+#include "kmm-plan/source/asked.hpp"
 #include "kmm-plan/source/documents.hpp"
 #include "kmm-plan/source/operator_config.hpp"
 #include "kmm-plan/source/plan_options.hpp"
@@ -251,14 +252,20 @@ Exit run_validate(const cli::Args& args, cli::Context& context) {
         // Faults of mappings are among the rules above already, with the Module's name.
         if (finding.severity != Severity::error) { source.diagnostics.push_back(std::move(finding)); }
     }
+    drop_absent(source.diagnostics);
     sort_and_merge(source.diagnostics);
+    place_hints(source.diagnostics, place_options(args, context));
     const auto files = read_files(source);
     reporting.forget_known(source.diagnostics);
     require_objects(source);
     reporting.publish("validate", files, source.diagnostics, context);
     if (reporting.failed(source.diagnostics)) {
-        drop_notes(source.diagnostics);
-        throw reporting.failure(std::move(source.diagnostics));
+        Diagnostics serious = source.diagnostics;
+        drop_notes(serious);
+        Error error = reporting.failure(std::move(serious));
+        // A baseline of it is to have the notes, too.
+        if (cli::document_form(context)) { error.attach(std::move(source.diagnostics)); }
+        throw std::move(error);
     }
     if (context.output == "name") {
         if (context.verbosity >= 0) { context.console.err(findings_text(source)); }

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "base/counted.hpp"
+#include "base/shell_word.hpp"
 #include "base/text.hpp"
 #include "cli/document.hpp"
 #include "cli/table.hpp"
@@ -96,6 +97,7 @@ struct Shown {
     plan::Options options;
     Selection selection;
     value::Node digests;
+    std::string place;  ///< place_options, for hints
 };
 
 /// Calls `take` for each line that is selected. A large fleet has millions of lines: they are made whenever they are
@@ -104,13 +106,15 @@ Diagnostics each_line(const Shown& shown, const plan::LineSink& take) {
     const bool all = shown.selection.nodes.size() == shown.source.objects.nodes.size();
     const api::Node* node = nullptr;
     bool is_selected = all;
-    return plan::visit_plan(shown.source.objects, shown.options, [&](const plan::Line& line) {
+    auto findings = plan::visit_plan(shown.source.objects, shown.options, [&](const plan::Line& line) {
         if (!all && node != &line.node) {
             node = &line.node;
             is_selected = shown.selection.nodes.contains(node->meta.name);
         }
         if (is_selected && shown.selection.takes(line.entry)) { take(line); }
     });
+    place_hints(findings, shown.place);
+    return findings;
 }
 
 /// Lines are written while they are made, the warnings follow. Returns how many they are.
@@ -347,9 +351,14 @@ Exit run_show(const cli::Args& args, cli::Context& context) {
     if (args.get("metrics")) { write_metrics(args, context, {planned_objects(sources, selected, args)}); }
     // The process ends with this verb: memory of a fleet is not given back object by object.
     static auto& all = *new std::vector<Shown>;
+    const bool several = sources.size() > 1;
     for (std::size_t i = 0; i < sources.size(); ++i) {
         plan::Options options = plan_options(args, sources[i]);
-        all.push_back({std::move(sources[i]), std::move(options), std::move(selected[i]), std::move(digests[i])});
+        std::string place = several ? given_options(args, {"filename", "ignore", "kubeconfig"}) + " --context " +
+                                          base::shell_word(sources[i].cluster)
+                                    : place_options(args, context);
+        all.push_back({std::move(sources[i]), std::move(options), std::move(selected[i]), std::move(digests[i]),
+                       std::move(place)});
     }
     const bool is_table = context.output == "table" || context.output == "wide";
     const std::size_t lines = is_table                     ? show_table(all, context)

@@ -86,12 +86,12 @@ std::string apply_text(const Source& source, const api::Module& module, const cl
 
 /// The line about the command that upgrades what is listed, or says why the first node cannot be.
 std::string next_text(const Source& source, const api::Module& module, const std::string& version,
-                      const plan::UpgradeNode* blocked, const cli::Args& args) {
+                      const plan::UpgradeNode* blocked, const cli::Args& args, const cli::Context& context) {
     if (blocked != nullptr) {
+        const std::string place = place_options(args, context) + given_options(args, {"namespace"});
         return fmt::format("next  kmm-plan why {} {}{}\n", base::shell_word(blocked->node),
                            base::shell_word(module.full_name()),
-                           given_options(args, {"filename", "ignore", "namespace", "cluster", "kubeconfig", "context",
-                                                "kernel", "reboot", "taint", "label", "missing", "kmm-version"}));
+                           place);
     }
     // The cluster is not as it is imagined here.
     if (source.description.find("whatIf") != nullptr) { return ""; }
@@ -101,7 +101,7 @@ std::string next_text(const Source& source, const api::Module& module, const std
 }
 
 std::string upgrade_text(const Source& source, const api::Module& module, const std::string& version,
-                         const UpgradeNodes& nodes, const cli::Args& args, std::size_t width) {
+                         const UpgradeNodes& nodes, const cli::Args& args, const cli::Context& context) {
     std::vector<std::vector<std::string>> rows;
     for (const auto& node : nodes) {
         rows.push_back({node.node, node.kernel.empty() ? "-" : node.kernel, node.current, version, steps_text(node),
@@ -113,8 +113,9 @@ std::string upgrade_text(const Source& source, const api::Module& module, const 
     const auto open = static_cast<std::ptrdiff_t>(nodes.size()) - blocked - done;
     const auto first = std::find_if(nodes.begin(), nodes.end(), [](const auto& node) { return !node.reason.empty(); });
     const std::string next =
-        blocked + open == 0 ? "" : next_text(source, module, version, blocked > 0 ? &*first : nullptr, args);
-    return cli::folded_table({"NODE", "KERNEL", "CURRENT", "TARGET", "STEPS", "BLOCKER"}, std::move(rows), 2, width) +
+        blocked + open == 0 ? "" : next_text(source, module, version, blocked > 0 ? &*first : nullptr, args, context);
+    return cli::folded_table({"NODE", "KERNEL", "CURRENT", "TARGET", "STEPS", "BLOCKER"}, std::move(rows), 2,
+                             context.table_width()) +
            fmt::format("\n{} of {} to upgrade, one after the other; {} blocked, {} done\n", open,
                        base::counted(nodes.size(), "node"), blocked, done) +
            next;
@@ -158,7 +159,7 @@ Exit run_upgrade_plan(const cli::Args& args, cli::Context& context) {
     if (context.output == "name") {
         for (const auto& node : nodes) { context.console.out(node.node + "\n"); }
     } else if (context.output == "table" || context.output == "wide") {
-        context.console.out(upgrade_text(source, module, version, nodes, args, context.table_width()));
+        context.console.out(upgrade_text(source, module, version, nodes, args, context));
     } else {
         print_document(context, upgrade_document(source, module, version, nodes));
     }

@@ -64,7 +64,8 @@ std::string text_of(const plan::Why& why) {
 }
 
 /// Errors: usage "bad-value" where the arguments stand the other way round.
-void require_node_first(const Source& source, const std::string& node, const std::string& module) {
+void require_node_first(const Source& source, const std::string& node, const std::string& module,
+                        const std::string& place) {
     const auto& nodes = source.objects.nodes;
     const auto is_node = [&](const std::string& name) {
         return std::any_of(nodes.begin(), nodes.end(), [&](const api::Node& one) { return one.meta.name == name; });
@@ -72,13 +73,14 @@ void require_node_first(const Source& source, const std::string& node, const std
     if (is_node(node) || !is_node(module)) { return; }
     throw Error(Exit::usage, "bad-value",
                 fmt::format("expected NODE, then MODULE, found node {} in second place", base::escape(module)))
-        .hint(fmt::format("kmm-plan why {} {}", base::command_word(module), base::command_word(node)));
+        .hint(fmt::format("kmm-plan why {} {}{}", base::command_word(module), base::command_word(node), place));
 }
 
 Exit run_why(const cli::Args& args, cli::Context& context) {
     Source source = read_valid_source(args, context);
     apply_what_if(args, source, context);
-    require_node_first(source, args.positional("NODE"), args.positional("MODULE"));
+    require_node_first(source, args.positional("NODE"), args.positional("MODULE"),
+                       place_options(args, context) + given_options(args, {"namespace"}));
     const auto nodes = select_nodes(source, args, {args.positional("NODE")});
     const api::Module& module = find_module(source, args, args.positional("MODULE"));
     if (nodes.empty()) {

@@ -226,6 +226,8 @@ void check_source(Source& source, const cli::Args& args, cli::Context& context, 
         }
     }
     drop_notes(source.diagnostics);
+    drop_absent(source.diagnostics);
+    place_hints(source.diagnostics, place_options(args, context));
     // Which KMM the documents are for is what validate is asked.
     std::erase_if(source.diagnostics, [](const Diagnostic& finding) { return finding.code == "newer-field"; });
     // The Nodes that were read have other taints than those that are asked for.
@@ -444,6 +446,24 @@ std::string given_options(const cli::Args& args, const std::vector<std::string_v
         }
     }
     return text;
+}
+
+std::string place_options(const cli::Args& args, const cli::Context& context) {
+    std::string text;
+    for (const auto& file : args.positionals("FILE")) { text += " -f " + base::shell_word(file); }
+    text += given_options(args, {"filename", "ignore", "cluster", "kubeconfig", "context"});
+    const auto& options = context.verb.options;
+    const bool assumes = std::any_of(options.begin(), options.end(),
+                                     [](const cli::Option& option) { return option.name == "reboot"; });
+    // --kernel of other verbs asks about a kernel that no node runs.
+    if (assumes) { text += given_options(args, {"kernel", "reboot", "taint", "label"}); }
+    return text + given_options(args, {"missing", "kmm-version"});
+}
+
+void place_hints(Diagnostics& diagnostics, std::string_view place) {
+    for (auto& finding : diagnostics) {
+        if (finding.hint.starts_with("kmm-plan why ")) { finding.hint += place; }
+    }
 }
 
 void check_namespace(std::span<const Source> sources, const cli::Args& args) {

@@ -86,6 +86,12 @@ void keep_nodes(Source& source, const cli::Args& args, const std::vector<std::st
 /// command that is to be about the same nodes and the same cluster.
 [[nodiscard]] std::string given_options(const cli::Args& args, const std::vector<std::string_view>& options);
 
+/// The same for what names the cluster and what is assumed about its nodes; files that validate takes as -f.
+[[nodiscard]] std::string place_options(const cli::Args& args, const cli::Context& context);
+
+/// Adds `place` to hints that are a command `kmm-plan why ...`, which finds nothing without it.
+void place_hints(Diagnostics& diagnostics, std::string_view place);
+
 /// For verbs that take -n as a filter: a misspelt namespace must not end as "nothing to do". Errors: not_found
 /// "no-modules" if something was read of namespaces and nothing of the one of -n.
 void check_namespace(std::span<const Source> sources, const cli::Args& args);

@@ -87,7 +87,7 @@ TEST_CASE("a fault of the output has the template's line and the key") {
     });
     CHECK(wrong.code() == "bad-manifest");
     CHECK(wrong.message() == "metadata.annotations[a/b]: expected a string, found []interface {} 0 items");
-    CHECK(wrong.position()->to_string() == "top/templates/t.yaml:4:13");
+    CHECK(wrong.position()->to_string() == "dir/top/templates/t.yaml:4:13");
     const Error syntax =
         error_of([] { (void)rendered({{"templates/t.yaml", "a: 1\n{{ if true }}\nb: c: d\n{{ end }}"}}); });
     CHECK(syntax.position()->line == 3);
@@ -97,13 +97,13 @@ TEST_CASE("a fault of the output has the template's line and the key") {
         (void)rendered(
             {{"templates/t.yaml", "{{ if true }}\na: {{ 1 }}\nb: 2\n  c: d: e\n{{- end }}\n{{- if 1 }}{{ end }}\n"}});
     });
-    CHECK(before_end.position()->to_string() == "top/templates/t.yaml:4:3");
+    CHECK(before_end.position()->to_string() == "dir/top/templates/t.yaml:4:3");
     // An action that stands in the line below, and takes the end of this line away.
     const Error before_action = error_of([] {
         (void)rendered({{"templates/t.yaml", "m:\n   a: {{ 1 }}\n  b:\n    {{- toYaml .Values | nindent 4 }}\n"}},
                        "c: 1");
     });
-    CHECK(before_action.position()->to_string() == "top/templates/t.yaml:3:3");
+    CHECK(before_action.position()->to_string() == "dir/top/templates/t.yaml:3:3");
     // A comment whose second line has lost its '#'.
     const Error prose = error_of([] { (void)rendered({{"templates/t.yaml", "# Copyright\n\nof Acme\n# end\n"}}); });
     CHECK(prose.position()->line == 3);
@@ -111,7 +111,7 @@ TEST_CASE("a fault of the output has the template's line and the key") {
         error_of([] { (void)rendered({{"templates/t.yaml", "{{ if true }}\na: [b, c\n{{ end }}\nd: e\nf: g\n"}}); });
     CHECK(open.message() ==
           "the output is not YAML: did not find expected ',' or ']' while parsing a flow sequence; what is not closed "
-          "may begin at top/templates/t.yaml:2:1");
+          "may begin at dir/top/templates/t.yaml:2:1");
 }
 
 TEST_CASE("text that a CI system would take for a command is printed as JSON, and means the same") {
@@ -280,7 +280,7 @@ TEST_CASE("what Chart.yaml asks for and is not there is shown where it asks") {
 
 TEST_CASE("a line that is taken for a key is shown where it begins") {
     const Error error = error_of([] { (void)rendered({{"templates/t.yaml", "a: 1\nword\nb: 2\n"}}); });
-    CHECK(error.position()->to_string() == "top/templates/t.yaml:2:1");
+    CHECK(error.position()->to_string() == "dir/top/templates/t.yaml:2:1");
 }
 
 TEST_CASE("a value that does not meet the schema is shown where values.yaml has it") {
@@ -310,7 +310,7 @@ TEST_CASE("a fault of syntax shows its action, and what is not closed") {
         return error_of([&] { (void)rendered({{"templates/t.yaml", text}}); });
     };
     const Error unclosed = fault("a: 1\n  {{- if .Values.x }}\nb: {{ range .Values.y }}\n{{ end }}\n");
-    CHECK(unclosed.position()->to_string() == "top/templates/t.yaml:5:1");
+    CHECK(unclosed.position()->to_string() == "dir/top/templates/t.yaml:5:1");
     CHECK(unclosed.details() == std::vector<std::pair<std::string, std::string>>{
                                     {"expression", "{{- if .Values.x }}"}, {"opened at", "top/templates/t.yaml:2:3"}});
     const Error nil = fault("a: {{ .Valuse.x }}\n");

@@ -21,7 +21,7 @@ TEST_CASE("a selector that loses its Pods to copies for kernels is named") {
         CHECK(finding.message ==
               "Service s selects Pods with the label app ds, which the copies of DaemonSet ds for kernels do not have");
         REQUIRE(finding.position.has_value());
-        CHECK(finding.position->file == "demo/templates/2000-s.yaml");
+        CHECK(finding.position->file == "charts/demo/templates/2000-s.yaml");
     }
     one.compat = true;
     CHECK_FALSE(lost());
