@@ -50,9 +50,9 @@ Names names_of(const Objects& objects) {
     Names names;
     for (const auto& module : objects.modules) { add_module(module, names); }
     for (const auto& module : objects.doubles) { add_module(module, names); }
-    for (const auto& wish : objects.managed_cluster_modules) {
-        add_module(wish.module, names);
-        names.insert("Namespace " + wish.spoke_namespace);
+    for (const auto& one : objects.managed_cluster_modules) {
+        add_module(one.module, names);
+        names.insert("Namespace " + one.spoke_namespace);
     }
     return names;
 }

@@ -21,14 +21,14 @@ constexpr std::size_t k_named_max = 5;
 
 class Judge {
 public:
-    Judge(const kmod::ModuleIndex& index, const Wish& wish, const Interface* interface)
-        : index_(index), wish_(wish), interface_(interface) {}
+    Judge(const kmod::ModuleIndex& index, const Request& request, const Interface* interface)
+        : index_(index), request_(request), interface_(interface) {}
 
     Diagnostics run() {
         kmod::LoadOrder order;
         try {
-            order = index_.order(wish_.module, wish_.loading_order,
-                                 {wish_.also, wish_.configuration.softdeps, wish_.configuration.aliases});
+            order = index_.order(request_.module, request_.loading_order,
+                                 {request_.also, request_.configuration.softdeps, request_.configuration.aliases});
         } catch (const Error& error) {
             find(Severity::error, error.code(), error.message(), error.hint());
             return std::move(out_);
@@ -49,7 +49,7 @@ public:
             if (order.optional.contains(name) && leave_out(module, before)) vermagic_told_ = vermagic_told;
         }
         if (interface_ != nullptr) dependencies(order);
-        kmod::check_parameters(index_.find(wish_.module)->file, wish_.parameters, out_);
+        kmod::check_parameters(index_.find(request_.module)->file, request_.parameters, out_);
         sort_and_merge(out_);
         return std::move(out_);
     }
@@ -92,7 +92,7 @@ private:
         const auto& info = module.file;
         if (!interface_->architecture.empty() && info.machine != interface_->architecture) {
             find(Severity::error, "module-format",
-                 fmt::format("{} is for {}, kernel {} is for {}", module.image_path, info.machine, wish_.release,
+                 fmt::format("{} is for {}, kernel {} is for {}", module.image_path, info.machine, request_.release,
                              interface_->architecture),
                  "build the image for this architecture");
         }
@@ -103,24 +103,24 @@ private:
     void signature(const kmod::IndexedModule& module) {
         const auto& info = module.file;
         const bool configured = interface_ != nullptr && interface_->signatures_checked.has_value();
-        const bool enforced = wish_.signatures_enforced || (interface_ != nullptr && interface_->signatures_forced);
+        const bool enforced = request_.signatures_enforced || (interface_ != nullptr && interface_->signatures_forced);
         if (!enforced && configured && !*interface_->signatures_checked) return;
-        const auto found = wish_.signatures.find(info.name);
-        const SignatureCheck check = found != wish_.signatures.end() ? found->second
+        const auto found = request_.signatures.find(info.name);
+        const SignatureCheck check = found != request_.signatures.end() ? found->second
                                      : info.is_signed               ? SignatureCheck{Trust::unchecked, "", ""}
                                                                     : SignatureCheck{};
-        const std::string takes = enforced ? fmt::format("kernel {} takes trusted modules only", wish_.release)
+        const std::string takes = enforced ? fmt::format("kernel {} takes trusted modules only", request_.release)
                                   : configured
-                                      ? fmt::format("kernel {} loads it and is tainted", wish_.release)
-                                      : fmt::format("it is not known whether kernel {} takes it", wish_.release);
+                                      ? fmt::format("kernel {} loads it and is tainted", request_.release)
+                                      : fmt::format("it is not known whether kernel {} takes it", request_.release);
         const std::string sign = enforced || configured
                                      ? "sign the module with a key that the kernel trusts"
                                      : "name the kernel's headers with --kernel-devel, or give --sig-enforce";
         const auto severity = enforced ? Severity::error : Severity::warning;
         // Kernels take it, whoever wants trusted modules only should not: the configuration of the headers alone is no
-        // such wish.
+        // such request.
         if (const std::string weak = kmod::weak_digest_of(info.signature()); !weak.empty())
-            find(wish_.signatures_enforced ? Severity::error : Severity::warning, "weak-digest",
+            find(request_.signatures_enforced ? Severity::error : Severity::warning, "weak-digest",
                  fmt::format("the signature of module {} is of its {} digest, and another module with the same digest "
                              "can be made",
                              info.name, weak),
@@ -128,7 +128,7 @@ private:
         switch (check.trust) {
             case Trust::trusted: return;
             case Trust::none:
-                if (enforced || wish_.certificates_given)
+                if (enforced || request_.certificates_given)
                     find(severity, "unsigned-module", fmt::format("module {} is not signed, and {}", info.name, takes),
                          sign);
                 return;
@@ -149,7 +149,7 @@ private:
         }
         if (enforced || !check.fault.empty())
             find(Severity::warning, "key-not-checked",
-                 fmt::format("whether kernel {} trusts the key of module {} ({}) was not checked{}", wish_.release,
+                 fmt::format("whether kernel {} trusts the key of module {} ({}) was not checked{}", request_.release,
                              info.name, kmod::signature_text(info.signature()),
                              check.fault.empty() ? "" : ": " + check.fault),
                  check.fault.empty() ? "give the certificates that it trusts with --cert FILE"
@@ -163,13 +163,13 @@ private:
         std::string expected = interface_->vermagic;
         std::vector<std::string> differing;
         if (expected.empty()) {
-            expected = wish_.release;
+            expected = request_.release;
             if (found.substr(0, found.find(' ')) != expected) differing.push_back(expected);
             if (!vermagic_told_)
                 find(Severity::warning, "vermagic-not-checked",
                      fmt::format(
                          "{} does not tell how kernel {} was configured: only the release of vermagic was compared",
-                         base::escape(interface_->source), wish_.release));
+                         base::escape(interface_->source), request_.release));
             vermagic_told_ = true;
         } else {
             differing = kmod::vermagic_differences(found, expected);
@@ -181,13 +181,13 @@ private:
             find(Severity::warning, "vermagic-differs",
                  fmt::format("module {} was built for kernel {}, but has the version of every symbol as kernel {}, "
                              "which takes it",
-                             info.name, base::escape(release), wish_.release));
+                             info.name, base::escape(release), request_.release));
             return;
         }
         find(Severity::error, "vermagic-differs",
              fmt::format("module {} was built for another kernel: vermagic '{}', expected '{}', differing: {}",
                          info.name, base::escape(found), expected, base::join(differing, ", ")),
-             "rebuild the module against the headers of kernel " + wish_.release);
+             "rebuild the module against the headers of kernel " + request_.release);
     }
 
     void symbols(const kmod::IndexedModule& module, const kmod::VersionResult& versions) {
@@ -213,11 +213,11 @@ private:
             else if (!symbol.weak)
                 unknown.push_back(shown);
         }
-        const std::string rebuild = "rebuild the module against the headers of kernel " + wish_.release;
+        const std::string rebuild = "rebuild the module against the headers of kernel " + request_.release;
         if (!unknown.empty())
             find(Severity::error, "unknown-symbol",
                  fmt::format("module {} needs {}, which neither kernel {} nor a module of the image exports", info.name,
-                             base::join_some(unknown, k_named_max), wish_.release),
+                             base::join_some(unknown, k_named_max), request_.release),
                  "add the module that exports it to the image, or " + rebuild);
         kmod::report_versions(info, versions, interface_->missing_versions, rebuild, out_);
         if (!unimported.empty())
@@ -233,7 +233,7 @@ private:
     }
 
     [[nodiscard]] bool gives_way(const std::string& owner) const {
-        return std::any_of(wish_.in_tree_modules_to_remove.begin(), wish_.in_tree_modules_to_remove.end(),
+        return std::any_of(request_.in_tree_modules_to_remove.begin(), request_.in_tree_modules_to_remove.end(),
                            [&](const std::string& listed) { return kmod::normalise_name(listed) == owner; });
     }
 
@@ -255,7 +255,7 @@ private:
         if (!of_kernel.empty())
             find(Severity::error, "duplicate-symbol",
                  fmt::format("{}{}, which kernel {} exports itself and takes from no module", named,
-                             base::join_some(of_kernel, k_named_max), wish_.release),
+                             base::join_some(of_kernel, k_named_max), request_.release),
                  "build the module without it: that kernel has it built in");
         for (const auto& [owner, exported] : of_modules) {
             const bool is_needed = std::any_of(order.external.begin(), order.external.end(),
@@ -263,7 +263,7 @@ private:
             find(is_needed ? Severity::error : Severity::warning, "duplicate-symbol",
                  fmt::format(
                      "{}{}, as module {} of kernel {} does{}", named, base::join_some(exported, k_named_max), owner,
-                     wish_.release,
+                     request_.release,
                      is_needed ? ", which is loaded first as it is needed" : ": only one of them can be live"),
                  is_needed ? "build the modules so that one of them exports it"
                            : fmt::format("list {} in inTreeModulesToRemove if it may be live", owner));
@@ -275,19 +275,19 @@ private:
             if (interface_->modules.contains(kmod::normalise_name(name))) continue;
             find(Severity::warning, "dependency-not-known",
                  fmt::format("module {} is needed, is not in the image, and exports nothing in kernel {}",
-                             base::escape(name), wish_.release),
+                             base::escape(name), request_.release),
                  "see that the kernel's module package has it");
         }
     }
 
     /// What the lines of modprobedDir do to a module.
     void configuration(const kmod::IndexedModule& module, const kmod::LoadOrder& order) {
-        kmod::ModprobeConfig config = wish_.configuration;
+        kmod::ModprobeConfig config = request_.configuration;
         for (const auto& [alias, meant] : order.by_alias) kmod::add_alias_options(config, alias, meant);
         const std::string& name = module.file.name;
-        const bool named = kmod::is_named(name, index_.find(wish_.module)->file.name, wish_.also);
+        const bool named = kmod::is_named(name, index_.find(request_.module)->file.name, request_.also);
         const auto blacklisted = config.blacklist.find(name);
-        if (named && wish_.uses_blacklist && blacklisted != config.blacklist.end())
+        if (named && request_.uses_blacklist && blacklisted != config.blacklist.end())
             find(Severity::error, "blacklisted-module",
                  fmt::format("module {} is blacklisted in {}, and modprobe is called with -b: it is not loaded", name,
                              base::escape(blacklisted->second.where)),
@@ -295,7 +295,7 @@ private:
         kmod::check_alias_lines(config, name, "kmm-worker loads the module of that name",
                                 named ? Severity::error : Severity::warning, out_);
         const kmod::HostCommand* command = kmod::command_for(config.install, name);
-        if (command != nullptr && !(named && wish_.ignores_install))
+        if (command != nullptr && !(named && request_.ignores_install))
             find(Severity::warning, "install-command",
                  fmt::format("{} names '{}' to be run instead of loading module {}: modprobe runs it, kmm-worker "
                              "refuses the load",
@@ -305,15 +305,15 @@ private:
         const auto options = config.options.find(name);
         if (options != config.options.end())
             kmod::check_options(module.file, options->second,
-                                name == index_.find(wish_.module)->file.name ? wish_.parameters
+                                name == index_.find(request_.module)->file.name ? request_.parameters
                                                                              : std::vector<std::string>(),
                                 out_);
     }
 
     void firmware(const kmod::IndexedModule& module) {
-        if (!wish_.has_firmware) return;
+        if (!request_.has_firmware) return;
         for (const auto& name : module.file.info_all("firmware")) {
-            if (std::binary_search(wish_.firmware.begin(), wish_.firmware.end(), name)) continue;
+            if (std::binary_search(request_.firmware.begin(), request_.firmware.end(), name)) continue;
             find(Severity::warning, "firmware-not-in-image",
                  fmt::format("module {} may ask for firmware {}, which is not in the image", module.file.name,
                              base::escape(name)));
@@ -321,7 +321,7 @@ private:
     }
 
     const kmod::ModuleIndex& index_;
-    const Wish& wish_;
+    const Request& request_;
     const Interface* interface_;
     bool vermagic_told_ = false;
     std::set<std::string> left_out_;
@@ -330,8 +330,8 @@ private:
 
 }  // namespace
 
-Diagnostics judge(const kmod::ModuleIndex& index, const Wish& wish, const Interface* interface) {
-    return Judge(index, wish, interface).run();
+Diagnostics judge(const kmod::ModuleIndex& index, const Request& request, const Interface* interface) {
+    return Judge(index, request, interface).run();
 }
 
 }  // namespace kmm::kernel

@@ -15,7 +15,7 @@
 namespace kmm::kernel {
 
 /// What is to be loaded on that kernel.
-struct Wish {
+struct Request {
     std::string module;                      ///< main module, either spelling
     std::vector<std::string> parameters;     ///< "key=value"
     std::vector<std::string> loading_order;  ///< KMM's modulesLoadingOrder
@@ -45,6 +45,6 @@ struct Wish {
 /// module_sig_check). `interface` nullptr: only what the files alone tell (architecture is not known then either).
 /// Cost: linear in the symbols of the modules that would be loaded. Source: Linux kernel/module (check_version,
 /// verify_namespace_is_imported, resolve_symbol, check_modinfo).
-[[nodiscard]] Diagnostics judge(const kmod::ModuleIndex& index, const Wish& wish, const Interface* interface);
+[[nodiscard]] Diagnostics judge(const kmod::ModuleIndex& index, const Request& request, const Interface* interface);
 
 }  // namespace kmm::kernel

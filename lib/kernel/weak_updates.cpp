@@ -134,10 +134,10 @@ std::vector<WeakJudgement> judge_weak(const std::vector<WeakCandidate>& candidat
             for (const auto& [name, at] : added) index.add(candidates[at].module);
             std::map<std::string, Diagnostic> faulty;
             for (const auto& [name, at] : added) {
-                Wish wish;
-                wish.module = name;
-                wish.release = interface.release;
-                const auto findings = judge(index, wish, &interface);
+                Request request;
+                request.module = name;
+                request.release = interface.release;
+                const auto findings = judge(index, request, &interface);
                 if (const auto* error = first_error(findings)) faulty.emplace(name, *error);
             }
             if (faulty.empty()) {

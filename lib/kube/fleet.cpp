@@ -84,7 +84,7 @@ std::vector<Listing> image_listings() {
 }
 
 /// What adds causes and findings, and is done without where it may not be read.
-std::vector<Listing> wishes_of(const FleetQuery& query) {
+std::vector<Listing> optional_listings(const FleetQuery& query) {
     auto result = image_listings();
     if (query.image_pods == FleetQuery::ImagePods::yes) {
         result.push_back({resources::k_pods, std::string(api::k_label_image_owner), ""});
@@ -126,15 +126,16 @@ Diagnostic without_image_states(const Listing& listing) {
 }
 
 /// What is wrong with such an object is a warning: nothing needs it.
-void list_wishes(Client& client, const std::vector<Listing>& wishes, api::Objects& objects, Diagnostics& diagnostics) {
-    for (const auto& wish : wishes) {
+void list_where_allowed(Client& client, const std::vector<Listing>& listings, api::Objects& objects,
+                        Diagnostics& diagnostics) {
+    for (const auto& listing : listings) {
         Diagnostics faults;
         try {
-            list_into(client, wish, objects, faults);
+            list_into(client, listing, objects, faults);
         } catch (const Error& error) {
             if (error.code() != "forbidden") { throw; }
-            if (wish.resource.plural == resources::k_module_images_configs.plural) {
-                faults.push_back(without_image_states(wish));
+            if (listing.resource.plural == resources::k_module_images_configs.plural) {
+                faults.push_back(without_image_states(listing));
             }
         }
         for (auto& fault : faults) {
@@ -199,7 +200,7 @@ void decode_object(const Resource& resource, const value::Node& object, api::Obj
 }
 
 void add_image_states(Client& client, api::Objects& objects, Diagnostics& diagnostics) {
-    list_wishes(client, image_listings(), objects, diagnostics);
+    list_where_allowed(client, image_listings(), objects, diagnostics);
 }
 
 std::vector<Rule> fleet_rules(const FleetQuery& query) {
@@ -207,8 +208,8 @@ std::vector<Rule> fleet_rules(const FleetQuery& query) {
     for (const auto& listing : listings_of(query)) {
         rules.push_back({"list", listing.resource.group, listing.resource.plural, "", "", ""});
     }
-    for (const auto& wish : wishes_of(query)) {
-        Rule rule{"list", wish.resource.group, wish.resource.plural, "", "", ""};
+    for (const auto& listing : optional_listings(query)) {
+        Rule rule{"list", listing.resource.group, listing.resource.plural, "", "", ""};
         if (std::find(rules.begin(), rules.end(), rule) == rules.end()) { rules.push_back(std::move(rule)); }
     }
     return rules;
@@ -227,7 +228,7 @@ Fleet read_fleet(Client& client, const FleetQuery& query) {
         if (missing.empty()) { throw; }
         throw missing_error(client, missing, query.program);
     }
-    list_wishes(client, wishes_of(query), fleet.objects, fleet.diagnostics);
+    list_where_allowed(client, optional_listings(query), fleet.objects, fleet.diagnostics);
     if (query.surroundings == FleetQuery::Surroundings::yes) {
         for (auto& diagnostic : fleet.diagnostics) {  // what is wrong is asked, not what will be
             if (diagnostic.code == "forbidden") { diagnostic.severity = Severity::note; }

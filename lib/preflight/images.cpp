@@ -17,7 +17,7 @@
 #include "kernel/judge.hpp"
 #include "kmod/host/image_config.hpp"
 #include "kmod/ko/module_service.hpp"
-#include "preflight/module_wish.hpp"
+#include "preflight/module_request.hpp"
 #include "registry/client/certs.hpp"
 #include "registry/client/document_service.hpp"
 #include "registry/local/mirror_files.hpp"
@@ -183,7 +183,7 @@ ImageTarget target_of(const ImageQuestion& question, const api::Objects& objects
     const auto& config = question.resolved->config;
     ImageTarget target;
     target.reference = config.container_image;
-    target.dir_name = wish_of(config, question.resolved->kernel).dir_name;
+    target.dir_name = request_of(config, question.resolved->kernel).dir_name;
     target.kernels = {question.resolved->kernel};
     target.firmware_path = config.modprobe.firmware_path;
     target.modprobed_dir = config.modprobe.modprobed_dir;
@@ -243,25 +243,26 @@ Diagnostics judge_module(const ImageQuestion& question, const ImageTarget& targe
     const auto& config = question.resolved->config;
     const auto index = index_of(root, target, parser);
     answer.is_judged = true;
-    ModuleWish wanted = wish_of(config, question.resolved->kernel);
-    kernel::Wish& wish = wanted.wish;
+    ModuleRequest wanted = request_of(config, question.resolved->kernel);
+    kernel::Request& request = wanted.request;
     const auto below = std::filesystem::path("/" + target.firmware_path + "/").lexically_normal().native();
     pulled.files.each([&](const registry::ExtractedFile& file) {
-        if (wish.has_firmware && file.path.starts_with(below)) wish.firmware.push_back(file.path.substr(below.size()));
+        if (request.has_firmware && file.path.starts_with(below))
+            request.firmware.push_back(file.path.substr(below.size()));
     });
-    std::sort(wish.firmware.begin(), wish.firmware.end());
-    wish.signatures = kernel::check_signatures(index, question.trusted->certificates);
-    wish.certificates_given = !question.trusted->certificates.empty();
-    wish.signatures_enforced = question.trusted->enforced;
+    std::sort(request.firmware.begin(), request.firmware.end());
+    request.signatures = kernel::check_signatures(index, question.trusted->certificates);
+    request.certificates_given = !question.trusted->certificates.empty();
+    request.signatures_enforced = question.trusted->enforced;
     for (const auto& [name, module] : index.modules())
-        answer.files.push_back({name, module.image_path, module.file.signature(), wish.signatures.at(name)});
+        answer.files.push_back({name, module.image_path, module.file.signature(), request.signatures.at(name)});
     for (const auto& [name, module] : index.modules()) {
         if (question.interface != nullptr)
             answer.symbols += misfitting_symbols(module.file, index, *question.interface);
     }
     Diagnostics findings = std::move(wanted.findings);
-    wish.configuration = configuration_of(question, root, parser, findings);
-    auto judged = kernel::judge(index, wish, question.interface);
+    request.configuration = configuration_of(question, root, parser, findings);
+    auto judged = kernel::judge(index, request, question.interface);
     std::move(judged.begin(), judged.end(), std::back_inserter(findings));
     return findings;
 }
@@ -329,7 +330,7 @@ std::map<std::string, ImageAnswer> ask_registries(const std::vector<ImageQuestio
         asks.emplace(question.key(), [&question, target](Asker& asker) {
             return asker.answer([&](ImageAnswer& answer) {
                 if (question.depth == Depth::manifest) return asker.look(target, answer);
-                auto wanted = wish_of(question.resolved->config, question.resolved->kernel);
+                auto wanted = request_of(question.resolved->config, question.resolved->kernel);
                 if (wanted.of_host || wanted.is_unread) {
                     auto findings = asker.look(target, answer);
                     answer.is_open = wanted.is_unread &&
@@ -407,10 +408,10 @@ Diagnostics judge_recipe(const RecipeImage& image, const ImageTarget& target, co
                             Exit::checks_failed});
     }
     for (const auto& [name, module] : index.modules()) {
-        kernel::Wish wish;
-        wish.module = name;
-        wish.release = image.interface->release;
-        auto found = kernel::judge(index, wish, image.interface);
+        kernel::Request request;
+        request.module = name;
+        request.release = image.interface->release;
+        auto found = kernel::judge(index, request, image.interface);
         std::move(found.begin(), found.end(), std::back_inserter(findings));
         answer.symbols += misfitting_symbols(module.file, index, *image.interface);
     }

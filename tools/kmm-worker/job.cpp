@@ -357,18 +357,18 @@ void require_capability(const kmod::HostPaths& host, const std::string& what) {
         .hint("run as root on the node; in a Pod: securityContext.capabilities.add: [SYS_MODULE]");
 }
 
-kmod::LoadWish wish_of(const Job& job) {
+kmod::LoadRequest request_of(const Job& job) {
     const auto& config = job.config;
-    kmod::LoadWish wish;
-    wish.module = config.modprobe.module_name;
-    wish.parameters = config.modprobe.parameters;
-    wish.loading_order = config.modprobe.modules_loading_order;
-    wish.in_tree_modules_to_remove = api::in_tree_removals(config);
-    if (job.load.modules.size() > 1) wish.also.assign(job.load.modules.begin() + 1, job.load.modules.end());
-    wish.force = job.load.force;
-    if (job.load.use_blacklist) wish.blacklist = kmod::BlacklistRule::honour;
-    if (job.load.ignore_install) wish.install_commands = kmod::InstallCommands::ignore;
-    return wish;
+    kmod::LoadRequest request;
+    request.module = config.modprobe.module_name;
+    request.parameters = config.modprobe.parameters;
+    request.loading_order = config.modprobe.modules_loading_order;
+    request.in_tree_modules_to_remove = api::in_tree_removals(config);
+    if (job.load.modules.size() > 1) request.also.assign(job.load.modules.begin() + 1, job.load.modules.end());
+    request.force = job.load.force;
+    if (job.load.use_blacklist) request.blacklist = kmod::BlacklistRule::honour;
+    if (job.load.ignore_install) request.install_commands = kmod::InstallCommands::ignore;
+    return request;
 }
 
 }  // namespace kmm::tool_worker

@@ -111,7 +111,7 @@ void require_kernel(const Job& job);
 void require_capability(const kmod::HostPaths& host, const std::string& what);
 
 /// The part of the config that decides what is loaded.
-[[nodiscard]] kmod::LoadWish wish_of(const Job& job);
+[[nodiscard]] kmod::LoadRequest request_of(const Job& job);
 
 /// A request for `reference` with the pull options applied; kernels and firmware are left to the caller.
 /// Errors: usage (64) for a bad --limit or --platform.

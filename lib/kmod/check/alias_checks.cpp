@@ -14,7 +14,7 @@
 namespace kmm::kmod {
 
 bool gives_way(const CheckInput& input, const std::string& name) {
-    const auto& listed = input.wish.in_tree_modules_to_remove;
+    const auto& listed = input.request.in_tree_modules_to_remove;
     return std::any_of(listed.begin(), listed.end(),
                        [&](const std::string& raw) { return normalise_name(raw) == name; });
 }

@@ -159,7 +159,7 @@ std::optional<bool> reads_firmware(const CheckInput& input, const std::string& e
 
 void check_firmware_files(const CheckInput& input, Diagnostics& findings) {
     std::vector<std::string> directories = firmware_directories(input.host, input.facts.kernel);
-    if (!input.wish.firmware.empty()) directories.insert(directories.begin(), input.wish.firmware);
+    if (!input.request.firmware.empty()) directories.insert(directories.begin(), input.request.firmware);
     for (const auto& name : input.found.order.names) {
         std::vector<std::string> missing;
         for (const auto& file : input.index.find(name)->file.info_all("firmware")) {

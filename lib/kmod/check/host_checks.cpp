@@ -86,7 +86,7 @@ void check_configuration(const CheckInput& input, Diagnostics& findings) {
     std::vector<std::string> names = input.found.order.names;
     for (const auto& module : input.found.host_modules) names.push_back(module.name);
     for (const auto& name : names) {
-        const bool named = is_named(name, input.wish.module, input.wish.also);
+        const bool named = is_named(name, input.request.module, input.request.also);
         if (config.kernel_blacklist.contains(name)) {
             add_finding(
                 findings, Severity::error, "blacklisted-module",
@@ -94,14 +94,14 @@ void check_configuration(const CheckInput& input, Diagnostics& findings) {
                             name),
                 "remove it there and reboot the node");
         } else if (const auto it = config.blacklist.find(name); it != config.blacklist.end()) {
-            const bool counts = named && input.wish.blacklist == BlacklistRule::honour;
+            const bool counts = named && input.request.blacklist == BlacklistRule::honour;
             add_finding(findings, counts ? Severity::error : Severity::warning, "blacklisted-module",
                         fmt::format("module {} is blacklisted in {}{}", name, base::escape(it->second.where),
                                     counts ? "" : "; udev does not load it, this command does"));
         }
         check_alias_lines(config, name, "here it is the module of that name", Severity::warning, findings);
         if (const HostCommand* command = command_for(config.install, name)) {
-            const bool ignored = named && input.wish.install_commands == InstallCommands::ignore;
+            const bool ignored = named && input.request.install_commands == InstallCommands::ignore;
             add_finding(findings, ignored ? Severity::warning : Severity::error, "install-command",
                         fmt::format("{} wants '{}' to be run instead of loading module {}; commands are never run",
                                     base::escape(command->where), base::escape(command->text), name),
@@ -122,7 +122,7 @@ void check_configuration(const CheckInput& input, Diagnostics& findings) {
                         fmt::format("module {} gets options of {}: {}", name, whose, text));
             if (const IndexedModule* module = input.index.find(name))
                 check_options(module->file, it->second,
-                              name == normalise_name(input.wish.module) ? input.wish.parameters
+                              name == normalise_name(input.request.module) ? input.request.parameters
                                                                         : std::vector<std::string>(),
                               findings);
         }
@@ -290,7 +290,7 @@ namespace {
 /// Listed modules that a load would unload first.
 std::vector<std::string> leaving_modules(const CheckInput& input) {
     std::vector<std::string> leaving;
-    for (const auto& listed : input.wish.in_tree_modules_to_remove) {
+    for (const auto& listed : input.request.in_tree_modules_to_remove) {
         const std::string name = normalise_name(listed);
         const IndexedModule* own = input.index.find(name);
         const auto live = live_module(input.host, name);
@@ -334,7 +334,7 @@ void check_live(const CheckInput& input, Diagnostics& findings) {
                      [&](const std::string& holder) {
                          return std::find(leaving.begin(), leaving.end(), holder) == leaving.end();
                      });
-        if (const std::string owner = owner_on_record(input.host, *live, normalise_name(input.wish.module));
+        if (const std::string owner = owner_on_record(input.host, *live, normalise_name(input.request.module));
             !owner.empty()) {
             add_finding(findings, Severity::warning, "not-in-tree",
                         fmt::format("module {} is to give way and is not the kernel's own: kmm-worker loaded it{}, and "

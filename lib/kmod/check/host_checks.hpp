@@ -20,7 +20,7 @@ namespace kmm::kmod {
 /// What every check looks at.
 struct CheckInput {
     const ModuleIndex& index;
-    const LoadWish& wish;
+    const LoadRequest& request;
     const HostPaths& host;
     const NodeFacts& facts;
     const KernelState& state;

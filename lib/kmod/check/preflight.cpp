@@ -32,14 +32,14 @@ std::vector<std::string> words_of(const std::string& text) {
 
 class Checker {
 public:
-    Checker(const ModuleIndex& index, const LoadWish& wish, const HostPaths& host)
-        : index_(index), wish_(wish), host_(host), facts_(node_facts(host)), state_(kernel_state(host)),
+    Checker(const ModuleIndex& index, const LoadRequest& request, const HostPaths& host)
+        : index_(index), request_(request), host_(host), facts_(node_facts(host)), state_(kernel_state(host)),
           directory_(host_module_directory(host, facts_.kernel)) {}
 
     Preflight run() {
-        out_.config = read_modprobe_config(host_, wish_.image_config);
-        out_.order =
-            index_.order(wish_.module, wish_.loading_order, {wish_.also, out_.config.softdeps, out_.config.aliases});
+        out_.config = read_modprobe_config(host_, request_.image_config);
+        out_.order = index_.order(request_.module, request_.loading_order,
+                                  {request_.also, out_.config.softdeps, out_.config.aliases});
         for (const auto& [alias, module] : out_.order.by_alias) add_alias_options(out_.config, alias, module);
         check_kernel();
         resolve_external();
@@ -49,11 +49,11 @@ public:
         if (reference_) out_.vermagic_source = VermagicSource::module_of_the_kernel;
         leave_out();
         check_modules();
-        check_parameters(index_.find(wish_.module)->file, wish_.parameters, out_.findings);
-        const CheckInput input{index_, wish_, host_, facts_, state_, directory_, out_};
+        check_parameters(index_.find(request_.module)->file, request_.parameters, out_.findings);
+        const CheckInput input{index_, request_, host_, facts_, state_, directory_, out_};
         check_live(input, out_.findings);
         check_process(input, out_.findings);
-        if (wish_.live_counts) out_.pardoned = pardon_live(input, out_.findings);
+        if (request_.live_counts) out_.pardoned = pardon_live(input, out_.findings);
         sort_and_merge(out_.findings);
         return std::move(out_);
     }
@@ -68,7 +68,7 @@ private:
     void check_modules() {
         check_symbols();
         for (const auto& name : out_.order.names) check_file(*index_.find(name));
-        const CheckInput input{index_, wish_, host_, facts_, state_, directory_, out_};
+        const CheckInput input{index_, request_, host_, facts_, state_, directory_, out_};
         Diagnostics found;
         check_exports(input, found);
         check_duplicate_symbols(input, found);
@@ -78,7 +78,7 @@ private:
         check_conflicts(input, found);
         check_marks(input, reference_ ? &*reference_ : nullptr, found);
         out_.findings.insert(out_.findings.end(), found.begin(), found.end());
-        if (wish_.force.any()) pardon();
+        if (request_.force.any()) pardon();
         for (const auto& module : out_.host_modules) check_host_file(module);  // which are never forced
     }
 
@@ -133,8 +133,8 @@ private:
     /// What the kernel is told to overlook is not an error any more.
     void pardon() {
         for (auto& finding : out_.findings) {
-            const bool pardoned = (finding.code == "vermagic-differs" && wish_.force.vermagic) ||
-                                  (finding.code.starts_with("symbol-version-") && wish_.force.modversions);
+            const bool pardoned = (finding.code == "vermagic-differs" && request_.force.vermagic) ||
+                                  (finding.code.starts_with("symbol-version-") && request_.force.modversions);
             if (pardoned) finding.severity = Severity::warning;
         }
     }
@@ -419,7 +419,7 @@ private:
     }
 
     const ModuleIndex& index_;
-    const LoadWish& wish_;
+    const LoadRequest& request_;
     const HostPaths& host_;
     NodeFacts facts_;
     KernelState state_;
@@ -456,8 +456,8 @@ std::vector<std::string> vermagic_differences(const std::string& module, const s
     return differing;
 }
 
-Preflight preflight(const ModuleIndex& index, const LoadWish& wish, const HostPaths& host) {
-    return Checker(index, wish, host).run();
+Preflight preflight(const ModuleIndex& index, const LoadRequest& request, const HostPaths& host) {
+    return Checker(index, request, host).run();
 }
 
 std::optional<ModuleIndex> index_of_host(const HostPaths& host, const std::vector<std::string>& names) {

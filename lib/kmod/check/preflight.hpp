@@ -22,7 +22,7 @@ enum class BlacklistRule { aliases_only, honour };
 enum class InstallCommands { refuse, ignore };
 
 /// What is to be loaded.
-struct LoadWish {
+struct LoadRequest {
     std::string module;                       ///< main module, either spelling
     std::vector<std::string> parameters;      ///< of the main module, "key=value"
     std::vector<std::string> loading_order;   ///< KMM's modulesLoadingOrder, may be empty
@@ -61,7 +61,7 @@ struct Preflight {
 /// and those of kmod/check/host_checks.hpp; warnings: odd-parameter, symbols-not-checked, vermagic-not-checked,
 /// versions-not-checked, soft-dependency-missing; soft-dependency-failed for a module that only a softdep asks for
 /// and whose checks fail: it is taken out of the order. Errors: as ModuleIndex::order.
-[[nodiscard]] Preflight preflight(const ModuleIndex& index, const LoadWish& wish, const HostPaths& host);
+[[nodiscard]] Preflight preflight(const ModuleIndex& index, const LoadRequest& request, const HostPaths& host);
 
 /// The modules `names` and what they need from the host's own tree, as if it were an image; nullopt if one is not
 /// there. Errors: of reading a module file.

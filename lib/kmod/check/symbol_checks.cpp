@@ -73,7 +73,7 @@ void check_duplicate_symbols(const CheckInput& input, Diagnostics& findings) {
                               owner, owner));
     };
     const auto leaves = [&](const std::string& owner) {
-        const auto& listed = input.wish.in_tree_modules_to_remove;
+        const auto& listed = input.request.in_tree_modules_to_remove;
         return std::any_of(listed.begin(), listed.end(),
                            [&](const std::string& raw) { return normalise_name(raw) == owner; });
     };

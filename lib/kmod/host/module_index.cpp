@@ -129,12 +129,12 @@ private:
         for (const auto& post : all_meant_by(soft.post)) probe_soft(post, result_.soft_post);
     }
 
-    std::vector<std::string> all_meant_by(const std::vector<std::string>& wishes) {
+    std::vector<std::string> all_meant_by(const std::vector<std::string>& requests) {
         std::vector<std::string> meant;
-        for (const auto& wish : wishes) {
-            for (auto& module_name : meant_by(wish)) {
-                if (module_name != wish && !done_.contains(module_name))
-                    result_.by_alias.emplace_back(wish, module_name);
+        for (const auto& request : requests) {
+            for (auto& module_name : meant_by(request)) {
+                if (module_name != request && !done_.contains(module_name))
+                    result_.by_alias.emplace_back(request, module_name);
                 meant.push_back(std::move(module_name));
             }
         }
@@ -147,17 +147,18 @@ private:
     }
 
     /// A softdep names a module or an alias, which may be that of several (libkmod looks it up as modprobe's argument).
-    [[nodiscard]] std::vector<std::string> meant_by(const std::string& wish) const {
-        if (auto configured = aliased(extras_.aliases, wish)) {  // these come first, also for what is a module's name
-            const bool concerns_image = index_.find(wish) != nullptr ||
+    [[nodiscard]] std::vector<std::string> meant_by(const std::string& request) const {
+        if (auto configured =
+                aliased(extras_.aliases, request)) {  // these come first, also for what is a module's name
+            const bool concerns_image = index_.find(request) != nullptr ||
                                         std::any_of(configured->begin(), configured->end(), [&](const auto& module) {
                                             return index_.find(module) != nullptr;
                                         });
-            return concerns_image ? std::move(*configured) : std::vector<std::string>{wish};
+            return concerns_image ? std::move(*configured) : std::vector<std::string>{request};
         }
-        if (index_.find(wish) != nullptr) return {wish};
-        auto names = index_.with_alias(wish);
-        return names.empty() ? std::vector<std::string>{wish} : names;
+        if (index_.find(request) != nullptr) return {request};
+        auto names = index_.with_alias(request);
+        return names.empty() ? std::vector<std::string>{request} : names;
     }
 
     const ModuleIndex& index_;

@@ -20,8 +20,8 @@ public:
         for (const auto& module : given) given_.insert(normalise_name(module.name));
         for (const auto& module : place_.live) fill(module);
         for (const auto& module : given) {
-            if (const auto wish = place_.named.find(module.name); wish != place_.named.end())
-                visited_.insert(wish->second);
+            if (const auto request = place_.named.find(module.name); request != place_.named.end())
+                visited_.insert(request->second);
             fill(module);
         }
     }
@@ -30,22 +30,22 @@ private:
     void fill(const HostModule& module) {
         const std::string name = normalise_name(module.name);
         const SoftNames soft = soft_names(place_.config.softdeps, name, module.softdeps);
-        for (const auto& wish : soft.pre) probe(wish);
+        for (const auto& request : soft.pre) probe(request);
         if ((given_.contains(name) || !is_live(name)) && done_.insert(name).second) modules_.push_back(module);
-        for (const auto& wish : soft.post) probe(wish);
+        for (const auto& request : soft.post) probe(request);
     }
 
-    /// `wish` is a module or an alias.
-    void probe(const std::string& wish) {
-        if (!visited_.insert(wish).second || is_elsewhere(wish)) return;
+    /// `request` is a module or an alias.
+    void probe(const std::string& request) {
+        if (!visited_.insert(request).second || is_elsewhere(request)) return;
         // These come first, also for what is a module's name.
-        if (const auto modules = aliased(place_.config.aliases, wish)) {
-            take_all(wish, *modules);
+        if (const auto modules = aliased(place_.config.aliases, request)) {
+            take_all(request, *modules);
             return;
         }
-        const auto modules = modules_behind(place_.host, place_.directory, wish);
-        if (modules.empty()) take_module(wish);
-        else take_all(wish, modules);
+        const auto modules = modules_behind(place_.host, place_.directory, request);
+        if (modules.empty()) take_module(request);
+        else take_all(request, modules);
     }
 
     /// The modules that an alias stands for: what their own names are aliases of does not count. For libkmod they are

@@ -27,16 +27,16 @@ Error not_in_tree_error(const std::string& name, const std::string& owner) {
 
 }  // namespace
 
-bool listed_for_removal(const LoadWish& wish, const std::string& name) {
-    return std::any_of(wish.in_tree_modules_to_remove.begin(), wish.in_tree_modules_to_remove.end(),
+bool listed_for_removal(const LoadRequest& request, const std::string& name) {
+    return std::any_of(request.in_tree_modules_to_remove.begin(), request.in_tree_modules_to_remove.end(),
                        [&](const std::string& listed) { return normalise_name(listed) == name; });
 }
 
-std::vector<std::string> removal_order(const Machine& machine, const LoadWish& wish,
+std::vector<std::string> removal_order(const Machine& machine, const LoadRequest& request,
                                        const std::map<std::string, std::string>& same,
                                        std::vector<std::string>& warnings) {
     std::vector<std::string> live_names;
-    for (const auto& raw : wish.in_tree_modules_to_remove) {
+    for (const auto& raw : request.in_tree_modules_to_remove) {
         const std::string name = normalise_name(raw);
         if (same.contains(name) || is_in(live_names, name)) continue;
         const auto live = settled_module(machine, name);
@@ -45,7 +45,8 @@ std::vector<std::string> removal_order(const Machine& machine, const LoadWish& w
             warnings.push_back(fmt::format("in-tree-builtin: {} is built into the kernel and stays", name));
             continue;
         }
-        if (const std::string owner = owner_on_record(machine.host, *live, normalise_name(wish.module)); !owner.empty())
+        if (const std::string owner = owner_on_record(machine.host, *live, normalise_name(request.module));
+            !owner.empty())
             throw not_in_tree_error(name, owner).add_context("in-tree modules to remove");
         if (is_permanent(machine.host, name)) throw permanent_error(name).add_context("in-tree modules to remove");
         live_names.push_back(name);

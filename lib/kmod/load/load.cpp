@@ -27,14 +27,14 @@ bool contains(const std::vector<std::string>& list, const std::string& name) {
 
 class Loader {
 public:
-    Loader(const ModuleIndex& index, const Preflight& checked, const LoadWish& wish, const FirmwareWish& firmware,
-           const Machine& machine)
+    Loader(const ModuleIndex& index, const Preflight& checked, const LoadRequest& request,
+           const FirmwareRequest& firmware, const Machine& machine)
         : index_(index),
           checked_(checked),
-          wish_(wish),
+          request_(request),
           firmware_(firmware),
           machine_(machine),
-          main_(normalise_name(wish.module)) {}
+          main_(normalise_name(request.module)) {}
 
     Report run() {
         try {
@@ -49,11 +49,11 @@ public:
 private:
     Report load() {
         const std::uint64_t taint_before = taint_bits(machine_.host);
-        if (wish_.force.any())
+        if (request_.force.any())
             report_.warnings.push_back(fmt::format(
                 "forced: module {} is loaded although checks of the kernel are switched off, as confirmed", main_));
         look_at_live();
-        const auto removal = removal_order(machine_, wish_, same_, report_.warnings);
+        const auto removal = removal_order(machine_, request_, same_, report_.warnings);
         note_intent(removal);
         try {
             remove_in_tree(removal);
@@ -69,7 +69,7 @@ private:
         if (!loaded_.empty()) take_second_look(machine_, index_, {main_, loaded_, taint_before}, report_.warnings);
         if (!loaded_.empty() || !removed_now_.empty()) warn_of_unwatched(machine_.host, taint_before, report_.warnings);
         warn_of_parameters(machine_, index_.find(main_)->file,
-                           given_parameters(checked_.config, index_.find(main_)->file, wish_.parameters),
+                           given_parameters(checked_.config, index_.find(main_)->file, request_.parameters),
                            same_.contains(main_), report_.warnings);
         finish_report();
         report_.new_taint = taint_letters(taint_bits(machine_.host) & ~taint_before);
@@ -84,7 +84,7 @@ private:
             const IdentityVerdict verdict = judge_identity(machine_.host, *index_.find(name), *live);
             if (verdict.identity == Identity::different) {
                 const bool in_tree = !is_out_of_tree(*live);
-                if (in_tree && listed_for_removal(wish_, name)) continue;
+                if (in_tree && listed_for_removal(request_, name)) continue;
                 if (auto left = unload_leftover(machine_, name)) {
                     report_.modules.push_back(std::move(*left));
                     continue;
@@ -347,10 +347,10 @@ private:
         }
         const auto start = machine_.clock.monotonic();
         const std::string bytes = plain_bytes(module);
-        const auto own = name == main_ ? wish_.parameters : std::vector<std::string>{};
+        const auto own = name == main_ ? request_.parameters : std::vector<std::string>{};
         const std::set<std::string> devices_before = device_numbers(machine_.host);
         const Action action =
-            load_one(machine_, {module.file, bytes, effective_parameters(checked_.config, name, own), wish_.force},
+            load_one(machine_, {module.file, bytes, effective_parameters(checked_.config, name, own), request_.force},
                      report_.warnings);
         if (action == Action::loaded) {
             loaded_.push_back(name);
@@ -439,12 +439,12 @@ private:
     void load_soft_post() {
         for (const auto& name : checked_.order.soft_post) {
             if (live_module(machine_.host, name)) continue;
-            Report wished;  // a wish is no reason to warn of what else is told of it
-            const auto fault = load_from_host(machine_, name, Action::dependency, wished, checked_.config);
+            Report requested;  // a request is no reason to warn of what else is told of it
+            const auto fault = load_from_host(machine_, name, Action::dependency, requested, checked_.config);
             if (fault) report_.warnings.push_back("soft-dependency-missing: " + *fault);
-            std::copy_if(wished.warnings.begin(), wished.warnings.end(), std::back_inserter(report_.warnings),
+            std::copy_if(requested.warnings.begin(), requested.warnings.end(), std::back_inserter(report_.warnings),
                          [](const std::string& text) { return text.starts_with("soft-dependency-failed: "); });
-            std::move(wished.modules.begin(), wished.modules.end(), std::back_inserter(report_.modules));
+            std::move(requested.modules.begin(), requested.modules.end(), std::back_inserter(report_.modules));
         }
     }
 
@@ -454,7 +454,7 @@ private:
             if (const auto live = live_module(machine_.host, entry.name)) entry.taint = live->taint;
             if (entry.name == main_) {
                 entry.role = Role::main;
-                if (entry.action == Action::already_loaded) entry.parameters = parameter_map(wish_.parameters);
+                if (entry.action == Action::already_loaded) entry.parameters = parameter_map(request_.parameters);
             }
         }
         for (const auto& finding : checked_.findings) {
@@ -469,8 +469,8 @@ private:
 
     const ModuleIndex& index_;
     const Preflight& checked_;
-    const LoadWish& wish_;
-    const FirmwareWish& firmware_;
+    const LoadRequest& request_;
+    const FirmwareRequest& firmware_;
     const Machine& machine_;
     std::string main_;
     std::map<std::string, std::string> same_;  // live with the identity of the image's file, and what says so
@@ -490,9 +490,9 @@ private:
 
 }  // namespace
 
-Report load_modules(const ModuleIndex& index, const Preflight& checked, const LoadWish& wish,
-                    const FirmwareWish& firmware, const Machine& machine) {
-    return Loader(index, checked, wish, firmware, machine).run();
+Report load_modules(const ModuleIndex& index, const Preflight& checked, const LoadRequest& request,
+                    const FirmwareRequest& firmware, const Machine& machine) {
+    return Loader(index, checked, request, firmware, machine).run();
 }
 
 }  // namespace kmm::kmod

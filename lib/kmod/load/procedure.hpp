@@ -70,7 +70,7 @@ struct Patience {
 };
 
 /// Firmware of a load. `from` "" for none.
-struct FirmwareWish {
+struct FirmwareRequest {
     std::string from;         ///< directory on this host that holds the image's files
     std::string search_path;  ///< where they go and what the kernel's search path is set to; "" leaves the path alone
     FileDigests digests{};    ///< of the image's files, as they were proven
@@ -86,7 +86,7 @@ struct Machine {
 
 /// What `load_modules` would do, from the checks alone: the main module's identity as its file has it, and which
 /// modules are live already. Errors: of judge_identity.
-[[nodiscard]] Report describe(const ModuleIndex& index, const Preflight& checked, const LoadWish& wish,
+[[nodiscard]] Report describe(const ModuleIndex& index, const Preflight& checked, const LoadRequest& request,
                               const HostPaths& host);
 
 /// What becomes of modules at unload.
@@ -98,7 +98,7 @@ enum class UnloadPolicy {
 /// Whether in-tree modules that gave way at load come back.
 enum class InTree { stay_unloaded, restore };
 
-struct UnloadWish {
+struct UnloadRequest {
     std::vector<std::string> names;  ///< main module first, KMM's order
     UnloadPolicy policy = UnloadPolicy::always;
     InTree in_tree = InTree::stay_unloaded;
@@ -115,13 +115,13 @@ struct UnloadWish {
 /// "module-in-use" for an in-tree module with other users; hung (15) "loader-hung"; unhealthy (17) "node-unhealthy"
 /// when the kernel oopsed, locked up or warned; integrity (76) when a file changed since it was indexed; io.
 /// `patience.second_look` later everything must still be live as it was: else refused "module-replaced".
-[[nodiscard]] Report load_modules(const ModuleIndex& index, const Preflight& checked, const LoadWish& wish,
-                                  const FirmwareWish& firmware, const Machine& machine);
+[[nodiscard]] Report load_modules(const ModuleIndex& index, const Preflight& checked, const LoadRequest& request,
+                                  const FirmwareRequest& firmware, const Machine& machine);
 
-/// Unloads the wished modules by name, and the dependencies that came with the main one once nobody uses them; gives up
-/// its firmware. Modules that are not live are reported as such. Waits for users up to `patience.busy`.
-/// Errors: busy (14) "module-in-use" with details holders, refcount, users; refused (13); hung (15).
-[[nodiscard]] Report unload_modules(const UnloadWish& wish, const Machine& machine);
+/// Unloads the requested modules by name, and the dependencies that came with the main one once nobody uses them; gives
+/// up its firmware. Modules that are not live are reported as such. Waits for users up to `patience.busy`. Errors: busy
+/// (14) "module-in-use" with details holders, refcount, users; refused (13); hung (15).
+[[nodiscard]] Report unload_modules(const UnloadRequest& request, const Machine& machine);
 
 /// "a -> b" chains of modules that use `name`, outermost users last; "" if nobody does.
 [[nodiscard]] std::string holder_chain(const HostPaths& host, const std::string& name);

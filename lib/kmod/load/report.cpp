@@ -39,14 +39,14 @@ std::string_view to_string(Action action) noexcept {
     return "load";
 }
 
-Report describe(const ModuleIndex& index, const Preflight& checked, const LoadWish& wish, const HostPaths& host) {
+Report describe(const ModuleIndex& index, const Preflight& checked, const LoadRequest& request, const HostPaths& host) {
     Report report;
     for (const auto& module : checked.host_modules) report.modules.push_back(report_of(module));
-    const std::string main = normalise_name(wish.module);
+    const std::string main = normalise_name(request.module);
     for (const auto& name : checked.order.names) {
         ModuleReport entry = report_of(*index.find(name), Action::load);
         add_parameters(entry, checked.config, index.find(name)->file,
-                       name == main ? wish.parameters : std::vector<std::string>{});
+                       name == main ? request.parameters : std::vector<std::string>{});
         if (name == main) entry.role = Role::main;
         if (const auto live = live_module(host, name); live && live->state == "live")
             entry.same_by = same_by(judge_identity(host, *index.find(name), *live));
@@ -57,7 +57,7 @@ Report describe(const ModuleIndex& index, const Preflight& checked, const LoadWi
         if (finding.severity == Severity::warning)
             report.warnings.push_back(fmt::format("{}: {}", finding.code, finding.message));
     }
-    if (wish.force.any())
+    if (request.force.any())
         report.warnings.push_back(
             fmt::format("forced: module {} would be loaded although checks of the kernel are switched off", main));
     return report;

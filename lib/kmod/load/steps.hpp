@@ -98,12 +98,12 @@ struct HostLoad {
 [[nodiscard]] std::optional<std::string> load_from_host(const Machine& machine, const std::string& name, Action action,
                                                         Report& report, ModprobeConfig config);
 
-/// True if `name` is on the wish's list of in-tree modules that give way.
-[[nodiscard]] bool listed_for_removal(const LoadWish& wish, const std::string& name);
+/// True if `name` is on the request's list of in-tree modules that give way.
+[[nodiscard]] bool listed_for_removal(const LoadRequest& request, const std::string& name);
 
-/// Live modules of the wish's removal list, but for those of `same`, users before what they use. Changes nothing.
+/// Live modules of the request's removal list, but for those of `same`, users before what they use. Changes nothing.
 /// Errors: those of permanent_error() and busy_error(); refused (13) "not-in-tree" for one that this tool has loaded.
-[[nodiscard]] std::vector<std::string> removal_order(const Machine& machine, const LoadWish& wish,
+[[nodiscard]] std::vector<std::string> removal_order(const Machine& machine, const LoadRequest& request,
                                                      const std::map<std::string, std::string>& same,
                                                      std::vector<std::string>& warnings);
 

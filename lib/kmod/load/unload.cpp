@@ -67,12 +67,12 @@ std::vector<std::string> firmware_places(const std::optional<LoadRecord>& record
     return places;
 }
 
-/// Brings in-tree modules back where that is wished, and notes which are still to come back: for a later unload, or the
-/// next load. What came with it and stays, as others use it, is noted, too.
-void settle_record(const UnloadWish& wish, const LoadRecord& record, const Machine& machine, Report& report) {
+/// Brings in-tree modules back where that is requested, and notes which are still to come back: for a later unload, or
+/// the next load. What came with it and stays, as others use it, is noted, too.
+void settle_record(const UnloadRequest& request, const LoadRecord& record, const Machine& machine, Report& report) {
     std::vector<std::string> missing = record.removed_in_tree;
     std::erase_if(missing, [&](const std::string& name) { return live_module(machine.host, name).has_value(); });
-    if (wish.in_tree == InTree::restore) {
+    if (request.in_tree == InTree::restore) {
         const std::vector<std::string> wanted(missing.rbegin(), missing.rend());
         for (const auto& name : wanted) {
             const std::size_t before = report.modules.size();
@@ -148,14 +148,14 @@ bool is_busy(const HostPaths& host, const std::string& name, const std::vector<s
     return by_others || live->refcount.value_or(0) > static_cast<long>(live->holders.size());
 }
 
-/// The wish's names, normalised, once each, with their holders in front where that is wanted.
-std::vector<std::string> unload_order(const UnloadWish& wish, const HostPaths& host) {
+/// The request's names, normalised, once each, with their holders in front where that is wanted.
+std::vector<std::string> unload_order(const UnloadRequest& request, const HostPaths& host) {
     std::vector<std::string> order;
-    for (const auto& raw : wish.names) {
+    for (const auto& raw : request.names) {
         const std::string name = normalise_name(raw);
         if (!is_module_name(name))
             throw Error(Exit::data, "bad-value", fmt::format("'{}' is not a module name", base::escape(raw)));
-        if (wish.holders_too) {
+        if (request.holders_too) {
             holders_first(host, name, order);
         } else if (std::find(order.begin(), order.end(), name) == order.end()) {
             order.push_back(name);
@@ -216,9 +216,9 @@ namespace {
 
 /// The report that everything stays, with the reason, where the policy says so for what is the case; nullopt if it is
 /// to be unloaded. Errors: a module that has no exit function, where it is to go all the same.
-std::optional<Report> kept_by_policy(const UnloadWish& wish, const std::vector<std::string>& order,
+std::optional<Report> kept_by_policy(const UnloadRequest& request, const std::vector<std::string>& order,
                                      const std::string& main, const Machine& machine) {
-    if (wish.policy == UnloadPolicy::never) {
+    if (request.policy == UnloadPolicy::never) {
         return keep_all(
             order, main,
             fmt::format("kept: module {} stays loaded, as the policy never says; it is gone after the next reboot",
@@ -227,15 +227,15 @@ std::optional<Report> kept_by_policy(const UnloadWish& wish, const std::vector<s
     }
     const auto permanent = std::find_if(order.begin(), order.end(),
                                         [&](const std::string& name) { return is_permanent(machine.host, name); });
-    if (permanent != order.end() && wish.policy == UnloadPolicy::if_idle) {
+    if (permanent != order.end() && request.policy == UnloadPolicy::if_idle) {
         return keep_all(order, main,
                         fmt::format("kept: module {} has no exit function and stays until the node is rebooted; "
                                     "nothing was changed, as the policy if-idle says",
                                     *permanent),
                         machine.host);
     }
-    if (permanent != order.end() && !wish.force.removal) throw permanent_error(*permanent);
-    if (wish.policy == UnloadPolicy::if_idle) {
+    if (permanent != order.end() && !request.force.removal) throw permanent_error(*permanent);
+    if (request.policy == UnloadPolicy::if_idle) {
         const auto busy = std::find_if(order.begin(), order.end(),
                                        [&](const std::string& name) { return is_busy(machine.host, name, order); });
         if (busy != order.end()) {
@@ -258,14 +258,14 @@ std::optional<Report> kept_by_policy(const UnloadWish& wish, const std::vector<s
 }
 
 /// Errors: io "damaged-record" where what a record says is needed.
-void warn_of_damaged_records(const UnloadWish& wish, const std::vector<std::string>& order, const HostPaths& host,
+void warn_of_damaged_records(const UnloadRequest& request, const std::vector<std::string>& order, const HostPaths& host,
                              std::vector<std::string>& warnings) {
     for (const auto& name : order) {
         const std::string damaged = damaged_record(host, name);
         if (damaged.empty()) continue;
         const std::string told =
             fmt::format("{} is damaged: what was changed for module {} is not known", base::escape(damaged), name);
-        if (wish.in_tree == InTree::restore) {
+        if (request.in_tree == InTree::restore) {
             throw Error(Exit::io, "damaged-record", told)
                 .hint(
                     "unload without --restore-in-tree, bring in-tree modules back with modprobe, and remove that file");
@@ -275,9 +275,9 @@ void warn_of_damaged_records(const UnloadWish& wish, const std::vector<std::stri
 }
 
 /// Commands of modprobe.d that would take the place of unloading are never run: that they exist is said.
-void warn_of_remove_commands(const UnloadWish& wish, const std::vector<std::string>& order, const HostPaths& host,
+void warn_of_remove_commands(const UnloadRequest& request, const std::vector<std::string>& order, const HostPaths& host,
                              std::vector<std::string>& warnings) {
-    const ModprobeConfig config = read_modprobe_config(host, wish.image_config);
+    const ModprobeConfig config = read_modprobe_config(host, request.image_config);
     for (const auto& name : order) {
         const HostCommand* command = command_for(config.remove, name);
         if (command == nullptr || !live_module(host, name)) continue;
@@ -304,13 +304,13 @@ std::vector<std::string> came_with(const std::string& main, const std::optional<
 
 /// Unloads each; the names of those that were live. Reports of all but the main one go to `report`. An error says what
 /// had gone before.
-std::vector<std::string> unload_each(const UnloadWish& wish, const std::vector<std::string>& order,
+std::vector<std::string> unload_each(const UnloadRequest& request, const std::vector<std::string>& order,
                                      const std::string& main, const Machine& machine, ModuleReport& main_report,
                                      Report& report) {
     std::vector<std::string> gone;
     const auto unload_next = [&](const std::string& name) {
         try {
-            return unload_one(machine, name, wish.force);
+            return unload_one(machine, name, request.force);
         } catch (Error& error) {
             if (!gone.empty()) error.detail("unloaded", base::join(gone, ", "));
             throw;
@@ -333,23 +333,23 @@ std::vector<std::string> unload_each(const UnloadWish& wish, const std::vector<s
     return gone;
 }
 
-void unload_into(Report& report, const UnloadWish& wish, const Machine& machine) {
-    if (wish.names.empty()) throw bug("unload_modules without a name");
-    const std::string main = normalise_name(wish.names.front());
-    const auto order = unload_order(wish, machine.host);
-    if (auto kept = kept_by_policy(wish, order, main, machine)) {
+void unload_into(Report& report, const UnloadRequest& request, const Machine& machine) {
+    if (request.names.empty()) throw bug("unload_modules without a name");
+    const std::string main = normalise_name(request.names.front());
+    const auto order = unload_order(request, machine.host);
+    if (auto kept = kept_by_policy(request, order, main, machine)) {
         report = std::move(*kept);
         return;
     }
-    warn_of_damaged_records(wish, order, machine.host, report.warnings);
+    warn_of_damaged_records(request, order, machine.host, report.warnings);
     const auto record = read_record(machine.host, main);
     auto candidates = came_with(main, record, order, machine.host);
     const std::uint64_t taint_before = taint_bits(machine.host);
-    warn_of_remove_commands(wish, order, machine.host, report.warnings);
-    if (wish.force.any())
+    warn_of_remove_commands(request, order, machine.host, report.warnings);
+    if (request.force.any())
         report.warnings.push_back(fmt::format("forced: module {} is unloaded by force, as confirmed", main));
     ModuleReport main_report;
-    const auto gone = unload_each(wish, order, main, machine, main_report, report);
+    const auto gone = unload_each(request, order, main, machine, main_report, report);
     for (auto& name : leftovers(machine.host)) {  // of modules that went before, while others used them
         if (std::find(candidates.begin(), candidates.end(), name) == candidates.end())
             candidates.push_back(std::move(name));
@@ -359,13 +359,13 @@ void unload_into(Report& report, const UnloadWish& wish, const Machine& machine)
         return wanted.contains(name) || std::find(order.begin(), order.end(), name) != order.end();
     });
     unload_unused(machine, std::move(candidates), report);
-    restore_firmware(machine.host, main, record, firmware_places(record, wish.firmware_directory), report.warnings);
-    if (record) settle_record(wish, *record, machine, report);
+    restore_firmware(machine.host, main, record, firmware_places(record, request.firmware_directory), report.warnings);
+    if (record) settle_record(request, *record, machine, report);
     for (const auto& name : order) {
         const auto other = name == main ? std::nullopt : read_record(machine.host, name);
         if (!other || other->unloaded || live_module(machine.host, name)) continue;
         restore_firmware(machine.host, name, other, firmware_places(other, ""), report.warnings);
-        settle_record(wish, *other, machine, report);
+        settle_record(request, *other, machine, report);
     }
     try {
         forget_gone_leftovers(machine.host);
@@ -379,10 +379,10 @@ void unload_into(Report& report, const UnloadWish& wish, const Machine& machine)
 
 }  // namespace
 
-Report unload_modules(const UnloadWish& wish, const Machine& machine) {
+Report unload_modules(const UnloadRequest& request, const Machine& machine) {
     Report report;
     try {
-        unload_into(report, wish, machine);
+        unload_into(report, request, machine);
     } catch (Error& error) {
         add_warnings(error, warnings_as_findings(report.warnings));
         throw;

@@ -20,7 +20,7 @@ TEST_SUITE("kmod::unit") {
 
 TEST_CASE("firmware that a driver did not get is named, also where the line names only its device") {
     LoadRig rig;
-    rig.wish.module = "dep";
+    rig.request.module = "dep";
     rig.kernel.load_answers["dep"] = {ENOENT, false, false, 77, ""};
     std::string line = "fwl: Direct firmware load for acme/fw.bin failed with error -2";
     std::string level = "4";
@@ -70,7 +70,7 @@ TEST_CASE("a symbol that is exported twice is named with its owner") {
         CHECK(error.code() == "check-failed");
         CHECK(detail(error, "reason") == "duplicate-symbol");
         CHECK(error.message().find("module fail_over") != std::string::npos);
-        rig.wish.in_tree_modules_to_remove = {"fail-over"};
+        rig.request.in_tree_modules_to_remove = {"fail-over"};
         rig.kernel.load_answers.clear();
         CHECK_NOTHROW((void)rig.load());
     }
@@ -89,7 +89,7 @@ TEST_CASE("a symbol that is exported twice is named with its owner") {
 
 TEST_CASE("what the kernel says of the file, of drivers and of other modules is the cause") {
     LoadRig rig;
-    rig.wish.module = "dep";
+    rig.request.module = "dep";
     struct {
         int number;
         const char *line, *cause, *hint;
@@ -191,7 +191,7 @@ TEST_CASE("what the kernel says of the file, of drivers and of other modules is 
 TEST_CASE("a version that differs is that of the module that exports the symbol") {
     LoadRig rig;
     put(rig.host.paths.proc + "/kallsyms", "0 r __ksymtab__printk\n0 r __ksymtab_acme_pages\t[acme]\n");
-    rig.wish.module = "dep";
+    rig.request.module = "dep";
     rig.kernel.load_answers["dep"] = {EINVAL, false, false, 77, ""};
     rig.kernel.on_refusal = [&] {
         rig.host.log("dep: disagrees about version of symbol acme_pages");
@@ -231,7 +231,7 @@ TEST_CASE("a module of the host whose dependency has no file is found by the che
     cam.undefined = {"video_symbol"};
     put(rig.out.path() + "/opt/cam.ko", make_ko(cam));
     rig.index = kmod::ModuleIndex::build(rig.out.path() + "/opt", rig.out.path());
-    rig.wish.module = "cam";
+    rig.request.module = "cam";
     const Error error = rig.refused();
     CHECK(detail(error, "reason") == "dependency-missing");
     CHECK(error.message().find("module mc is needed by module videodev of this host") != std::string::npos);
@@ -244,7 +244,7 @@ TEST_CASE("a module of the host whose dependency has no file is found by the che
         rig.index = kmod::ModuleIndex::build(rig.out.path() + "/opt", rig.out.path());
     }
     SUBCASE("it is live") { rig.host.make_live("mc", "AAAA0000", ""); }
-    const auto passed = kmod::preflight(rig.index, rig.wish, rig.host.paths);
+    const auto passed = kmod::preflight(rig.index, rig.request, rig.host.paths);
     CHECK(std::none_of(passed.findings.begin(), passed.findings.end(),
                        [](const Diagnostic& finding) { return finding.code == "dependency-missing"; }));
 }
@@ -256,13 +256,13 @@ TEST_CASE("firmware in a form that this kernel does not decompress is a warning"
     demo.modinfo = {"firmware=acme/fw.bin"};
     put(rig.out.path() + "/opt/fw.ko", make_ko(demo));
     rig.index = kmod::ModuleIndex::build(rig.out.path() + "/opt", rig.out.path());
-    rig.wish.module = "fw";
-    rig.wish.firmware = rig.out.path() + "/firmware";
-    put(rig.wish.firmware + "/acme/fw.bin.zst", "x");
+    rig.request.module = "fw";
+    rig.request.firmware = rig.out.path() + "/firmware";
+    put(rig.request.firmware + "/acme/fw.bin.zst", "x");
     const std::string config = rig.host.paths.lib_modules + "/" + k_release + "/config";
     const auto codes = [&] {
         std::vector<std::string> list;
-        for (const auto& finding : kmod::preflight(rig.index, rig.wish, rig.host.paths).findings)
+        for (const auto& finding : kmod::preflight(rig.index, rig.request, rig.host.paths).findings)
             list.push_back(finding.code);
         return list;
     };
@@ -285,10 +285,10 @@ TEST_CASE("firmware in a form that this kernel does not decompress is a warning"
         CHECK(codes() == found);
     }
     std::filesystem::remove(own_copy);
-    put(rig.wish.firmware + "/acme/fw.bin", "x");
+    put(rig.request.firmware + "/acme/fw.bin", "x");
     CHECK(codes().empty());
     std::filesystem::remove(config);
-    std::filesystem::remove(rig.wish.firmware + "/acme/fw.bin");
+    std::filesystem::remove(rig.request.firmware + "/acme/fw.bin");
     std::ofstream(rig.host.paths.proc + "/kallsyms", std::ios::app) << "0000000000000000 t fw_decompress_xz\n";
     CHECK(codes() == Codes{"firmware-compressed"});
 }

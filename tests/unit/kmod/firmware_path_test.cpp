@@ -37,9 +37,9 @@ struct FirmwareRig {
     }
     [[nodiscard]] std::string path() const { return kmod::firmware_search_path(host.paths); }
     kmod::Report load(const std::string& from, const std::string& search_path) {
-        const kmod::LoadWish wish{"demo", {}, {}, {}};
-        const auto checked = kmod::preflight(index, wish, host.paths);
-        return kmod::load_modules(index, checked, wish, {from, search_path}, {host.paths, kernel, clock, {}});
+        const kmod::LoadRequest request{"demo", {}, {}, {}};
+        const auto checked = kmod::preflight(index, request, host.paths);
+        return kmod::load_modules(index, checked, request, {from, search_path}, {host.paths, kernel, clock, {}});
     }
     kmod::Report unload() { return kmod::unload_modules({{"demo"}}, {host.paths, kernel, clock, {}}); }
     [[nodiscard]] static bool has_firmware(const std::string& directory) {

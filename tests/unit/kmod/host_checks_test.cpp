@@ -23,7 +23,7 @@ namespace {
 struct CheckRig {
     FakeHost host;
     kmod::ModuleIndex index;
-    kmod::LoadWish wish{"demo", {}, {}, {}};
+    kmod::LoadRequest request{"demo", {}, {}, {}};
 
     void add(const KoSpec& spec, const std::string& tail = {}) {
         const std::string bytes = make_ko(spec) + tail;
@@ -33,7 +33,7 @@ struct CheckRig {
     /// "error CODE" or "warning CODE" of every finding.
     std::vector<std::string> found() {
         std::vector<std::string> list;
-        for (const auto& finding : kmod::preflight(index, wish, host.paths).findings) {
+        for (const auto& finding : kmod::preflight(index, request, host.paths).findings) {
             list.push_back(std::string(to_string(finding.severity)) + " " + finding.code);
             messages += finding.message + "\n";
             hints += finding.hint + "\n";
@@ -78,7 +78,7 @@ TEST_CASE("blacklists, install commands and options of the host") {
     SUBCASE("a blacklist is about aliases") {
         put(file, "blacklist demo\n");
         CHECK(rig.found() == Found{"warning blacklisted-module"});
-        rig.wish.blacklist = kmod::BlacklistRule::honour;
+        rig.request.blacklist = kmod::BlacklistRule::honour;
         CHECK(rig.found() == Found{"error blacklisted-module"});
     }
     SUBCASE("the kernel's own blacklist") {
@@ -93,7 +93,7 @@ TEST_CASE("blacklists, install commands and options of the host") {
     SUBCASE("install commands are never run") {
         put(file, "install demo /bin/false\n");
         CHECK(rig.found() == Found{"error install-command"});
-        rig.wish.install_commands = kmod::InstallCommands::ignore;
+        rig.request.install_commands = kmod::InstallCommands::ignore;
         CHECK(rig.found() == Found{"warning install-command"});
     }
     SUBCASE("options are shown") {
@@ -106,7 +106,7 @@ TEST_CASE("blacklists, install commands and options of the host") {
         spec.name = "other";
         spec.modinfo = {"parmtype=answer:int"};
         rig.add(spec);
-        rig.wish.module = "other";
+        rig.request.module = "other";
         put(file, "options other answr=1 answer=2\n");
         CHECK(rig.found() == Found{"warning host-options", "warning unknown-parameter"});
         CHECK(rig.messages.find("/etc/modprobe.d/x.conf:1: module other has no parameter 'answr', found answer: the "
@@ -181,7 +181,7 @@ TEST_CASE("what a module says of itself and the kernel takes amiss") {
         spec.name = "other";
         spec.modinfo = {"retpoline=Y"};
         rig.add(spec);
-        rig.wish.module = "other";
+        rig.request.module = "other";
         CHECK(rig.found().empty());
     }
 }
@@ -192,8 +192,8 @@ TEST_CASE("firmware files that are nowhere") {
     spec.modinfo = {"firmware=vendor/a.bin", "firmware=vendor/b.bin", "firmware=c.bin"};
     rig.add(spec);
     put(rig.host.directory.path() + "/lib/firmware/vendor/a.bin.xz", "x");
-    rig.wish.firmware = rig.host.directory.path() + "/image-fw";
-    put(rig.wish.firmware + "/c.bin", "x");
+    rig.request.firmware = rig.host.directory.path() + "/image-fw";
+    put(rig.request.firmware + "/c.bin", "x");
     CHECK(rig.found() == Found{"warning firmware-missing"});
     CHECK(rig.messages.find(": vendor/b.bin\n") != std::string::npos);
 }
@@ -416,7 +416,7 @@ TEST_CASE("rivals on the host") {
     SUBCASE("another build is live") {
         rig.host.make_live("demo", "OTHER");
         CHECK(rig.found() == Found{"warning other-build-live"});
-        rig.wish.in_tree_modules_to_remove = {"demo"};
+        rig.request.in_tree_modules_to_remove = {"demo"};
         CHECK(rig.found() == Found{"warning other-build-live"});  // a load takes no other build away
         rig.host.make_live("demo", "OTHER", "");
         CHECK(rig.found().empty());
@@ -428,7 +428,7 @@ TEST_CASE("rivals on the host") {
     SUBCASE("the same alias") {
         put(tree + "/modules.alias", "alias pci:v1d2 rival\nalias pci:v9 unrelated\n");
         CHECK(rig.found() == Found{"warning alias-conflict"});
-        rig.wish.in_tree_modules_to_remove = {"rival"};
+        rig.request.in_tree_modules_to_remove = {"rival"};
         CHECK(rig.found().empty());
     }
     SUBCASE("built in") {
@@ -458,7 +458,7 @@ TEST_CASE("forcing turns what it overrules into warnings") {
     spec.vermagic = "6.1.0-1-amd64 SMP ";
     rig.add(spec);
     CHECK(rig.found() == Found{"error vermagic-differs"});
-    rig.wish.force.vermagic = true;
+    rig.request.force.vermagic = true;
     CHECK(rig.found() == Found{"warning vermagic-differs"});
 }
 

@@ -34,10 +34,10 @@ struct Loaded {
         std::filesystem::remove_all(out.path() + "/opt");
         put(out.path() + "/opt/demo.ko", bytes);
         const auto index = kmod::ModuleIndex::build(out.path() + "/opt", out.path());
-        const kmod::LoadWish wish{"demo", {}, {}, {}};
-        const auto checked = kmod::preflight(index, wish, host.paths);
-        kmod::require_passed(checked, wish.module);
-        return kmod::load_modules(index, checked, wish, {}, {host.paths, kernel, clock, {}});
+        const kmod::LoadRequest request{"demo", {}, {}, {}};
+        const auto checked = kmod::preflight(index, request, host.paths);
+        kmod::require_passed(checked, request.module);
+        return kmod::load_modules(index, checked, request, {}, {host.paths, kernel, clock, {}});
     }
     kmod::IdentityVerdict judge(const std::string& bytes) {
         const std::string path = out.path() + "/other.ko";

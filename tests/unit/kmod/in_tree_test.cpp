@@ -33,9 +33,9 @@ struct InTreeRig {
         kmod::write_record(host.paths, record);
     }
     kmod::Report unload(kmod::InTree in_tree) {
-        kmod::UnloadWish wish{{"demo"}};
-        wish.in_tree = in_tree;
-        return kmod::unload_modules(wish, {host.paths, kernel, clock, {}});
+        kmod::UnloadRequest request{{"demo"}};
+        request.in_tree = in_tree;
+        return kmod::unload_modules(request, {host.paths, kernel, clock, {}});
     }
     [[nodiscard]] Modules remembered() const {
         const auto record = kmod::read_record(host.paths, "demo");
@@ -119,9 +119,9 @@ TEST_CASE("a module that a load brought does not give way as one of the kernel's
     sys::TempDir image{"kmm-image-"};
     put(image.path() + "/opt/other.ko", make_ko(other));
     rig.index = kmod::ModuleIndex::build(image.path() + "/opt", image.path());
-    rig.wish = {"other", {}, {}, {}};
+    rig.request = {"other", {}, {}, {}};
     SUBCASE("itself") {
-        rig.wish.in_tree_modules_to_remove = {"demo"};
+        rig.request.in_tree_modules_to_remove = {"demo"};
         const Error error = rig.refused();
         CHECK(error.exit() == Exit::refused);
         CHECK(error.code() == "not-in-tree");
@@ -133,7 +133,7 @@ TEST_CASE("a module that a load brought does not give way as one of the kernel's
         rig.host.make_gone("demo");
         rig.host.make_live("demo", "AAAA0000");
         put(rig.host.paths.sys + "/module/dep/refcnt", "0\n");
-        rig.wish.in_tree_modules_to_remove = {"dep"};
+        rig.request.in_tree_modules_to_remove = {"dep"};
         const Error error = rig.refused();
         CHECK(error.message() == "module dep is not the kernel's own: kmm-worker loaded it for module demo");
         CHECK(error.hint() ==
@@ -142,12 +142,12 @@ TEST_CASE("a module that a load brought does not give way as one of the kernel's
     SUBCASE("but the one does that has replaced it since") {
         rig.host.make_gone("demo");
         rig.host.make_live("demo", "INTREE", "");
-        rig.wish.in_tree_modules_to_remove = {"demo"};
+        rig.request.in_tree_modules_to_remove = {"demo"};
         CHECK(rig.load().modules.front().action == kmod::Action::removed_in_tree);
     }
     SUBCASE("somebody else's does, with a warning") {
         rig.host.make_live("dkms", "AAAA0000");
-        rig.wish.in_tree_modules_to_remove = {"dkms"};
+        rig.request.in_tree_modules_to_remove = {"dkms"};
         const auto report = rig.load();
         CHECK(report.modules.front().action == kmod::Action::removed_in_tree);
         REQUIRE(report.warnings.size() == 1);

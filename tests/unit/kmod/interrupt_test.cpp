@@ -82,8 +82,9 @@ TEST_CASE("interrupted: a second look that comes early says so") {
     const sys::TempDir out{"kmm-image-"};
     put(out.path() + "/demo.ko", make_ko({}));
     const auto index = kmod::ModuleIndex::build(out.path(), out.path());
-    const kmod::LoadWish wish{"demo", {}, {}, {}};
-    const auto report = kmod::load_modules(index, kmod::preflight(index, wish, rig.host.paths), wish, {}, rig.machine);
+    const kmod::LoadRequest request{"demo", {}, {}, {}};
+    const auto report =
+        kmod::load_modules(index, kmod::preflight(index, request, rig.host.paths), request, {}, rig.machine);
     CHECK(report.modules.back().action == kmod::Action::loaded);
     REQUIRE(report.warnings.size() == 1);
     CHECK(report.warnings.front() ==

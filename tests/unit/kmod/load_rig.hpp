@@ -17,8 +17,8 @@ struct LoadRig {
     FakeKernel kernel{host};
     sys::TempDir out{"kmm-image-"};
     kmod::ModuleIndex index;
-    kmod::LoadWish wish{"demo", {}, {}, {}};
-    kmod::FirmwareWish firmware;
+    kmod::LoadRequest request{"demo", {}, {}, {}};
+    kmod::FirmwareRequest firmware;
 
     LoadRig() {
         KoSpec dep;
@@ -34,9 +34,9 @@ struct LoadRig {
         index = kmod::ModuleIndex::build(out.path() + "/opt", out.path());
     }
     kmod::Report load() {
-        const auto checked = kmod::preflight(index, wish, host.paths);
-        kmod::require_passed(checked, wish.module);
-        return kmod::load_modules(index, checked, wish, firmware, {host.paths, kernel, clock, {}});
+        const auto checked = kmod::preflight(index, request, host.paths);
+        kmod::require_passed(checked, request.module);
+        return kmod::load_modules(index, checked, request, firmware, {host.paths, kernel, clock, {}});
     }
     Error refused() {
         try {

@@ -22,7 +22,7 @@ TEST_SUITE("kmod::unit") {
 
 TEST_CASE("modules are loaded in order and their identity proven") {
     LoadRig rig;
-    rig.wish.parameters = {"answer=7", "who=some body"};
+    rig.request.parameters = {"answer=7", "who=some body"};
     const auto report = rig.load();
     CHECK(rig.kernel.calls == Calls{"load dep", "load demo answer=7 who=\"some body\""});
     REQUIRE(report.modules.size() == 2);
@@ -55,7 +55,7 @@ TEST_CASE("what else a load consists of is done for a module that is live alread
     put(rig.out.path() + "/fw/demo.bin", "firmware");
     SUBCASE("in-tree modules give way") {
         rig.host.make_live("old", "X", "");
-        rig.wish.in_tree_modules_to_remove = {"old"};
+        rig.request.in_tree_modules_to_remove = {"old"};
         CHECK(rig.load().modules.back().action == kmod::Action::already_loaded);
         CHECK(rig.kernel.calls == Calls{"unload old"});
         CHECK(kmod::read_record(rig.host.paths, "demo")->removed_in_tree == Calls{"old"});
@@ -82,33 +82,33 @@ TEST_CASE("what else a load consists of is done for a module that is live alread
 TEST_CASE("a softdep of the image that fails is told, and the module is loaded without it, as modprobe does") {
     LoadRig rig;
     KoSpec spec;
-    spec.modinfo = {"softdep=pre: wish post: after"};
+    spec.modinfo = {"softdep=pre: request post: after"};
     put(rig.out.path() + "/soft/demo.ko", make_ko(spec));
-    KoSpec wish;
-    wish.name = "wish";
+    KoSpec request;
+    request.name = "request";
     KoSpec after;
     after.name = "after";
     const auto index = [&] {
-        put(rig.out.path() + "/soft/wish.ko", make_ko(wish));
+        put(rig.out.path() + "/soft/request.ko", make_ko(request));
         put(rig.out.path() + "/soft/after.ko", make_ko(after));
         rig.index = kmod::ModuleIndex::build(rig.out.path() + "/soft", rig.out.path());
     };
     SUBCASE("refused by the kernel") {
         index();
-        rig.kernel.load_answers["wish"].error = ENODEV;
+        rig.kernel.load_answers["request"].error = ENODEV;
         rig.kernel.load_answers["after"].error = EIO;
         const auto report = rig.load();
-        CHECK(rig.kernel.calls == Calls{"load wish", "load demo", "load after"});
+        CHECK(rig.kernel.calls == Calls{"load request", "load demo", "load after"});
         REQUIRE(report.modules.size() == 1);
         CHECK(report.modules.back().role == kmod::Role::main);
         REQUIRE(report.warnings.size() == 2);
         CHECK(report.warnings[0].starts_with(
-            "soft-dependency-failed: module wish is wanted by a softdep and not loaded: "));
+            "soft-dependency-failed: module request is wanted by a softdep and not loaded: "));
         CHECK(report.warnings[1].find("module after") != std::string::npos);
         CHECK(rig.host.is_live("demo"));
     }
     SUBCASE("foreseen by the checks, for itself or for what it needs") {
-        wish.vermagic = "5.10.0 SMP mod_unload ";
+        request.vermagic = "5.10.0 SMP mod_unload ";
         after.depends = "nowhere";
         index();
         const auto report = rig.load();
@@ -118,22 +118,22 @@ TEST_CASE("a softdep of the image that fails is told, and the module is loaded w
               "soft-dependency-failed: module after is wanted by a softdep and left out: it needs module nowhere, "
               "which is not there");
         CHECK(
-            report.warnings[1].starts_with("soft-dependency-failed: module wish is wanted by a softdep and left "
-                                           "out: module wish was built for another kernel"));
+            report.warnings[1].starts_with("soft-dependency-failed: module request is wanted by a softdep and left "
+                                           "out: module request was built for another kernel"));
     }
     SUBCASE("another build of it is live") {
         index();
-        rig.host.make_live("wish", "OTHER");
+        rig.host.make_live("request", "OTHER");
         const auto report = rig.load();
         CHECK(rig.kernel.calls == Calls{"load demo", "load after"});
         CHECK(kmod::read_record(rig.host.paths, "demo")->dependencies == Calls{"after"});
         CHECK(std::count_if(report.warnings.begin(), report.warnings.end(), [](const auto& text) {
-                  return text.starts_with("soft-dependency-failed: module wish");
+                  return text.starts_with("soft-dependency-failed: module request");
               }) == 1);
     }
     SUBCASE("a module that hangs or breaks the kernel ends it all the same") {
         index();
-        rig.kernel.load_answers["wish"].hung = true;
+        rig.kernel.load_answers["request"].hung = true;
         CHECK(rig.refused().exit() == Exit::hung);
     }
 }
@@ -149,7 +149,7 @@ TEST_CASE("softdeps that only the host has follow the main module") {
     late.modinfo = {"intree=Y"};
     put(rig.host.paths.lib_modules + "/" + k_release + "/kernel/late.ko", make_ko(late));
     const auto foreseen =
-        kmod::describe(rig.index, kmod::preflight(rig.index, rig.wish, rig.host.paths), rig.wish, rig.host.paths);
+        kmod::describe(rig.index, kmod::preflight(rig.index, rig.request, rig.host.paths), rig.request, rig.host.paths);
     CHECK(foreseen.modules.back().name == "late");
     const auto report = rig.load();
     CHECK(foreseen.warnings == report.warnings);
@@ -272,7 +272,7 @@ TEST_CASE("in-tree modules are removed first, users before what they use") {
     rig.host.make_live("base_drv", "X", "");
     rig.host.make_live("user_drv", "Y", "");
     rig.host.hold("base_drv", "user_drv");
-    rig.wish.in_tree_modules_to_remove = {"base-drv", "user_drv", "not_live"};
+    rig.request.in_tree_modules_to_remove = {"base-drv", "user_drv", "not_live"};
     const auto report = rig.load();
     CHECK(rig.kernel.calls == Calls{"unload user_drv", "unload base_drv", "load dep", "load demo"});
     CHECK(report.modules.front().action == kmod::Action::removed_in_tree);
@@ -284,7 +284,7 @@ TEST_CASE("an in-tree module with a user that is not listed stays, named with it
     rig.host.make_live("base_drv", "X", "");
     rig.host.make_live("user_drv", "Y", "");
     rig.host.hold("base_drv", "user_drv");
-    rig.wish.in_tree_modules_to_remove = {"base_drv"};
+    rig.request.in_tree_modules_to_remove = {"base_drv"};
     const Error error = rig.refused();
     CHECK(error.exit() == Exit::busy);
     CHECK(error.code() == "module-in-use");
@@ -294,7 +294,7 @@ TEST_CASE("an in-tree module with a user that is not listed stays, named with it
 
 TEST_CASE("an in-tree module of the same name gives way, an out-of-tree one does not") {
     LoadRig rig;
-    rig.wish.in_tree_modules_to_remove = {"demo"};
+    rig.request.in_tree_modules_to_remove = {"demo"};
     SUBCASE("in-tree") {
         rig.host.make_live("demo", "INTREE", "");
         CHECK(rig.load().modules.back().action == kmod::Action::loaded);
@@ -314,7 +314,7 @@ TEST_CASE("after a failure the in-tree module is back") {
     in_tree.modinfo = {"intree=Y"};
     put(rig.host.paths.lib_modules + "/" + k_release + "/kernel/base-drv.ko", make_ko(in_tree));
     rig.host.make_live("base_drv", "X", "");
-    rig.wish.in_tree_modules_to_remove = {"base_drv"};
+    rig.request.in_tree_modules_to_remove = {"base_drv"};
     rig.kernel.load_answers["demo"] = {ENODEV, false, false, 1, ""};
     const Error error = rig.refused();
     CHECK(error.code() == "module-refused");
@@ -324,10 +324,10 @@ TEST_CASE("after a failure the in-tree module is back") {
 
 TEST_CASE("a file that changed after it was checked is not loaded") {
     LoadRig rig;
-    const auto checked = kmod::preflight(rig.index, rig.wish, rig.host.paths);
+    const auto checked = kmod::preflight(rig.index, rig.request, rig.host.paths);
     put(rig.out.path() + "/opt/dep.ko", "something else");
     try {
-        (void)kmod::load_modules(rig.index, checked, rig.wish, rig.firmware,
+        (void)kmod::load_modules(rig.index, checked, rig.request, rig.firmware,
                                  {rig.host.paths, rig.kernel, rig.clock, {}});
         FAIL("no error");
     } catch (const Error& error) {
@@ -372,7 +372,7 @@ TEST_CASE("parameters that differ from the live ones are a warning") {
     LoadRig rig;
     (void)rig.load();
     put(rig.host.paths.sys + "/module/demo/parameters/answer", "42\n");
-    rig.wish.parameters = {"answer=7"};
+    rig.request.parameters = {"answer=7"};
     const auto report = rig.load();
     REQUIRE(report.warnings.size() == 1);
     CHECK(report.warnings.front().find("parameter-differs: demo is live with answer=42, wanted 7") == 0);
@@ -474,14 +474,14 @@ TEST_CASE("a taint without a letter in Linux is named by its bit, and external s
 TEST_CASE("options of the host reach the kernel, the user's come last") {
     LoadRig rig;
     put(rig.host.paths.etc + "/modprobe.d/a.conf", "options demo answer=1 who=host\noptions dep level=2\n");
-    rig.wish.parameters = {"answer=7"};
+    rig.request.parameters = {"answer=7"};
     (void)rig.load();
     CHECK(rig.kernel.calls == Calls{"load dep level=2", "load demo who=host answer=7"});
 }
 
 TEST_CASE("forcing reaches the kernel and is told") {
     LoadRig rig;
-    rig.wish.force.vermagic = true;
+    rig.request.force.vermagic = true;
     const auto report = rig.load();
     CHECK(rig.kernel.calls == Calls{"force load dep", "force load demo"});
     CHECK(report.warnings.front().starts_with("forced: "));
@@ -490,7 +490,7 @@ TEST_CASE("forcing reaches the kernel and is told") {
 TEST_CASE("a check describes the load without doing it") {
     LoadRig rig;
     const auto report =
-        kmod::describe(rig.index, kmod::preflight(rig.index, rig.wish, rig.host.paths), rig.wish, rig.host.paths);
+        kmod::describe(rig.index, kmod::preflight(rig.index, rig.request, rig.host.paths), rig.request, rig.host.paths);
     REQUIRE(report.modules.size() == 2);
     CHECK(report.modules.back().action == kmod::Action::load);
     CHECK(report.modules.back().srcversion == "AAAA0000");

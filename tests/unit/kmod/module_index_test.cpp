@@ -317,16 +317,16 @@ TEST_CASE("load order") {
         KoSpec spec;
         spec.name = "soft";
         spec.depends = "hard";
-        spec.modinfo = {"softdep=pre: hard wish"};
+        spec.modinfo = {"softdep=pre: hard request"};
         other.add("soft.ko", spec);
         other.add("hard");
-        other.add("wish", "below,elsewhere");
+        other.add("request", "below,elsewhere");
         other.add("below");
         const auto order = other.index().order("soft", {});
-        CHECK(order.names == Names{"hard", "below", "wish", "soft"});
+        CHECK(order.names == Names{"hard", "below", "request", "soft"});
         CHECK(order.external == Names{"elsewhere"});
-        CHECK(order.optional == std::set<std::string>{"below", "wish", "elsewhere"});
-        CHECK(other.index().order("soft", {"soft", "wish"}).optional.empty());
+        CHECK(order.optional == std::set<std::string>{"below", "request", "elsewhere"});
+        CHECK(other.index().order("soft", {"soft", "request"}).optional.empty());
     }
     SUBCASE("softdep, depends= and loading order count together") {
         Image other;

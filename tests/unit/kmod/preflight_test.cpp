@@ -28,7 +28,7 @@ std::vector<std::string> codes(const kmod::Preflight& result) {
     return list;
 }
 
-kmod::LoadWish wish_for(const std::string& module, const std::vector<std::string>& parameters = {}) {
+kmod::LoadRequest request_for(const std::string& module, const std::vector<std::string>& parameters = {}) {
     return {module, parameters, {}, {}};
 }
 
@@ -44,7 +44,7 @@ TEST_CASE("a fitting module passes") {
     spec.undefined = {"_printk"};
     spec.weak = {"optional"};
     spec.crcs = {{"module_layout", 7}, {"_printk", test::k_crc}};
-    const auto result = kmod::preflight(index_of({spec}), wish_for("demo"), host.paths);
+    const auto result = kmod::preflight(index_of({spec}), request_for("demo"), host.paths);
     CHECK(codes(result).empty());
     CHECK(result.vermagic_source == kmod::VermagicSource::module_of_the_kernel);
     CHECK_NOTHROW(kmod::require_passed(result, "demo"));
@@ -55,35 +55,35 @@ TEST_CASE("what cannot be loaded is named") {
     KoSpec spec;
     SUBCASE("another kernel's vermagic") {
         spec.vermagic = "5.10.0-1-amd64 SMP mod_unload modversions ";
-        const auto result = kmod::preflight(index_of({spec}), wish_for("demo"), host.paths);
+        const auto result = kmod::preflight(index_of({spec}), request_for("demo"), host.paths);
         CHECK(codes(result) == Codes{"vermagic-differs"});
         CHECK(result.findings.front().message.find("differing: 6.1.0-56-amd64, missing preempt") != std::string::npos);
     }
     SUBCASE("only the release, which the kernel itself would let pass") {
         spec.vermagic = "6.1.0-57-amd64 SMP preempt mod_unload modversions ";
-        CHECK(codes(kmod::preflight(index_of({spec}), wish_for("demo"), host.paths)) == Codes{"vermagic-differs"});
+        CHECK(codes(kmod::preflight(index_of({spec}), request_for("demo"), host.paths)) == Codes{"vermagic-differs"});
     }
     SUBCASE("only the release, and one symbol's version is not known") {
         spec.vermagic = "6.1.0-57-amd64 SMP preempt mod_unload modversions ";
         put(host.paths.proc + "/kallsyms", "0 r __ksymtab_other\n");
         spec.undefined = {"other"};
-        CHECK(codes(kmod::preflight(index_of({spec}), wish_for("demo"), host.paths)) ==
+        CHECK(codes(kmod::preflight(index_of({spec}), request_for("demo"), host.paths)) ==
               Codes{"vermagic-differs", "versions-not-checked"});
-        CHECK_THROWS_AS(kmod::require_passed(kmod::preflight(index_of({spec}), wish_for("demo"), host.paths), "demo"),
-                        Error);
+        CHECK_THROWS_AS(
+            kmod::require_passed(kmod::preflight(index_of({spec}), request_for("demo"), host.paths), "demo"), Error);
     }
     SUBCASE("another machine") {
         spec.machine = EM_AARCH64;
-        CHECK(codes(kmod::preflight(index_of({spec}), wish_for("demo"), host.paths)) == Codes{"module-format"});
+        CHECK(codes(kmod::preflight(index_of({spec}), request_for("demo"), host.paths)) == Codes{"module-format"});
     }
     SUBCASE("unknown symbols, all of them") {
         spec.undefined = {"_printk", "nobody", "hidden_function"};
-        CHECK(codes(kmod::preflight(index_of({spec}), wish_for("demo"), host.paths)) ==
+        CHECK(codes(kmod::preflight(index_of({spec}), request_for("demo"), host.paths)) ==
               Codes{"unknown-symbol", "unknown-symbol"});
     }
     SUBCASE("another version of a symbol") {
         spec.crcs = {{"module_layout", 8}};
-        CHECK(codes(kmod::preflight(index_of({spec}), wish_for("demo"), host.paths)) ==
+        CHECK(codes(kmod::preflight(index_of({spec}), request_for("demo"), host.paths)) ==
               Codes{"symbol-version-differs"});
     }
     SUBCASE("CRCs of the headers, if they are installed") {
@@ -91,7 +91,7 @@ TEST_CASE("what cannot be loaded is named") {
             "0x00000005\t_printk\tvmlinux\tEXPORT_SYMBOL\t\n");
         spec.undefined = {"_printk"};
         spec.crcs = {{"module_layout", 7}, {"_printk", 3}};
-        CHECK(codes(kmod::preflight(index_of({spec}), wish_for("demo"), host.paths)) ==
+        CHECK(codes(kmod::preflight(index_of({spec}), request_for("demo"), host.paths)) ==
               Codes{"symbol-version-differs"});
     }
     SUBCASE("CRCs of the list beside the modules, as Red Hat's kernels have it; zero is none") {
@@ -99,14 +99,14 @@ TEST_CASE("what cannot be loaded is named") {
             kmod::packed_module(
                 "0x00000005\t_printk\tvmlinux\tEXPORT_SYMBOL\t\n0x00000000\tother\tvmlinux\tEXPORT_SYMBOL\t\n", "xz"));
         spec.crcs = {{"module_layout", 7}, {"other", 3}};
-        CHECK(codes(kmod::preflight(index_of({spec}), wish_for("demo"), host.paths)).empty());
+        CHECK(codes(kmod::preflight(index_of({spec}), request_for("demo"), host.paths)).empty());
         spec.undefined = {"_printk"};
         spec.crcs = {{"module_layout", 7}, {"_printk", 3}};
-        CHECK(codes(kmod::preflight(index_of({spec}), wish_for("demo"), host.paths)) ==
+        CHECK(codes(kmod::preflight(index_of({spec}), request_for("demo"), host.paths)) ==
               Codes{"symbol-version-differs"});
     }
     SUBCASE("an unknown parameter") {
-        CHECK(codes(kmod::preflight(index_of({spec}), wish_for("demo", {"x=1"}), host.paths)) ==
+        CHECK(codes(kmod::preflight(index_of({spec}), request_for("demo", {"x=1"}), host.paths)) ==
               Codes{"unknown-parameter"});
     }
     SUBCASE("a dependency of the host that was built for another kernel") {
@@ -117,7 +117,7 @@ TEST_CASE("what cannot be loaded is named") {
         spec.depends = "hostlib";
         const auto check = [&] {
             put(path, make_ko(lib));
-            return kmod::preflight(index_of({spec}), wish_for("demo"), host.paths);
+            return kmod::preflight(index_of({spec}), request_for("demo"), host.paths);
         };
         CHECK(codes(check()).empty());  // the kernel takes it: its symbols have the versions that it wants
         lib.crcs = {{"module_layout", 8}};
@@ -136,24 +136,24 @@ TEST_CASE("what cannot be loaded is named") {
     }
     SUBCASE("a dependency that is nowhere") {
         spec.depends = "nowhere";
-        CHECK(codes(kmod::preflight(index_of({spec}), wish_for("demo"), host.paths)) == Codes{"dependency-missing"});
+        CHECK(codes(kmod::preflight(index_of({spec}), request_for("demo"), host.paths)) == Codes{"dependency-missing"});
     }
     SUBCASE("built into the kernel") {
         spec.name = "firmware_class";
-        CHECK(codes(kmod::preflight(index_of({spec}), wish_for("firmware_class"), host.paths)) ==
+        CHECK(codes(kmod::preflight(index_of({spec}), request_for("firmware_class"), host.paths)) ==
               Codes{"builtin-module"});
     }
     SUBCASE("unsigned where signatures are enforced") {
         put(host.paths.sys + "/module/module/parameters/sig_enforce", "Y\n");
-        CHECK(codes(kmod::preflight(index_of({spec}), wish_for("demo"), host.paths)) == Codes{"unsigned-module"});
+        CHECK(codes(kmod::preflight(index_of({spec}), request_for("demo"), host.paths)) == Codes{"unsigned-module"});
     }
     SUBCASE("modules are switched off") {
         put(host.paths.proc + "/sys/kernel/modules_disabled", "1\n");
-        CHECK(codes(kmod::preflight(index_of({spec}), wish_for("demo"), host.paths)) == Codes{"modules-disabled"});
+        CHECK(codes(kmod::preflight(index_of({spec}), request_for("demo"), host.paths)) == Codes{"modules-disabled"});
     }
     SUBCASE("a kernel without modules") {
         std::filesystem::remove(host.paths.proc + "/modules");
-        CHECK(codes(kmod::preflight(index_of({spec}), wish_for("demo"), host.paths)) == Codes{"no-module-support"});
+        CHECK(codes(kmod::preflight(index_of({spec}), request_for("demo"), host.paths)) == Codes{"no-module-support"});
     }
 }
 
@@ -165,7 +165,7 @@ TEST_CASE("versions of symbols, with those of other modules of the image and of 
     dep.exported = {"dep_call"};
     spec.depends = "dep";
     spec.undefined = {"_printk", "dep_call"};
-    const auto check = [&] { return kmod::preflight(index_of({dep, spec}), wish_for("demo"), host.paths); };
+    const auto check = [&] { return kmod::preflight(index_of({dep, spec}), request_for("demo"), host.paths); };
     SUBCASE("built together") {
         CHECK(codes(check()).empty());
         dep.absolute_crcs = true;
@@ -241,7 +241,7 @@ TEST_CASE("versions of symbols, with those of other modules of the image and of 
         put(host.paths.lib_modules + "/" + k_release + "/kernel/zdep.ko", make_ko(in_tree));
         std::filesystem::rename(host.paths.lib_modules + "/" + k_release + "/kernel/zdep.ko",
                                 host.paths.lib_modules + "/" + k_release + "/kernel/dep.ko");
-        CHECK(codes(kmod::preflight(index_of({spec}), wish_for("demo"), host.paths)) ==
+        CHECK(codes(kmod::preflight(index_of({spec}), request_for("demo"), host.paths)) ==
               Codes{"symbol-version-differs"});
     }
 }
@@ -254,14 +254,14 @@ TEST_CASE("a module of another release passes where every symbol is known to fit
     spec.vermagic = "6.1.0-57-amd64 SMP preempt mod_unload modversions ";
     spec.undefined = {"_printk"};
     spec.crcs = {{"module_layout", 7}, {"_printk", test::k_crc}};
-    const auto result = kmod::preflight(index_of({spec}), wish_for("demo"), host.paths);
+    const auto result = kmod::preflight(index_of({spec}), request_for("demo"), host.paths);
     CHECK(codes(result) == Codes{"vermagic-differs"});
     CHECK_NOTHROW(kmod::require_passed(result, "demo"));
     CHECK(result.findings.front().message.find("built for kernel 6.1.0-57-amd64, but") != std::string::npos);
 
     KoSpec words = spec;
     words.vermagic = "6.1.0-57-amd64 SMP mod_unload modversions ";
-    CHECK_THROWS_AS(kmod::require_passed(kmod::preflight(index_of({words}), wish_for("demo"), host.paths), "demo"),
+    CHECK_THROWS_AS(kmod::require_passed(kmod::preflight(index_of({words}), request_for("demo"), host.paths), "demo"),
                     Error);
     // Only __versions frees a module from the release; the kernel wants the whole vermagic of one with extended
     // versions alone.
@@ -269,12 +269,12 @@ TEST_CASE("a module of another release passes where every symbol is known to fit
     extended.crcs.clear();
     extended.sections = {{"__version_ext_crcs", std::string("\7\0\0\0\5\0\0\0", 8)},
                          {"__version_ext_names", std::string("module_layout\0_printk\0", 22)}};
-    CHECK_THROWS_AS(kmod::require_passed(kmod::preflight(index_of({extended}), wish_for("demo"), host.paths), "demo"),
-                    Error);
+    CHECK_THROWS_AS(
+        kmod::require_passed(kmod::preflight(index_of({extended}), request_for("demo"), host.paths), "demo"), Error);
     extended.vermagic = k_vermagic;
-    CHECK(codes(kmod::preflight(index_of({extended}), wish_for("demo"), host.paths)).empty());
+    CHECK(codes(kmod::preflight(index_of({extended}), request_for("demo"), host.paths)).empty());
     extended.sections["__version_ext_crcs"][4] = '\3';
-    CHECK(codes(kmod::preflight(index_of({extended}), wish_for("demo"), host.paths)) ==
+    CHECK(codes(kmod::preflight(index_of({extended}), request_for("demo"), host.paths)) ==
           Codes{"symbol-version-differs"});
 }
 
@@ -283,7 +283,7 @@ TEST_CASE("all findings travel in one error with exit 10") {
     KoSpec spec;
     spec.undefined = {"nobody"};
     spec.vermagic = "5.10.0 SMP";
-    const auto result = kmod::preflight(index_of({spec}), wish_for("demo", {"x=1"}), host.paths);
+    const auto result = kmod::preflight(index_of({spec}), request_for("demo", {"x=1"}), host.paths);
     try {
         kmod::require_passed(result, "demo");
         FAIL("no error");
@@ -301,7 +301,7 @@ TEST_CASE("what could not be checked is a warning") {
     put(host.paths.proc + "/kallsyms", "");
     KoSpec spec;
     spec.undefined = {"_printk"};
-    const auto result = kmod::preflight(index_of({spec}), wish_for("demo"), host.paths);
+    const auto result = kmod::preflight(index_of({spec}), request_for("demo"), host.paths);
     CHECK(codes(result) == Codes{"symbols-not-checked", "vermagic-not-checked", "versions-not-checked"});
     CHECK(result.vermagic_source == kmod::VermagicSource::release_only);
     CHECK_NOTHROW(kmod::require_passed(result, "demo"));
@@ -322,13 +322,13 @@ TEST_CASE("dependencies of the host's tree come first, with their own") {
     KoSpec spec;
     spec.depends = "host-upper";
     spec.undefined = {"upper_symbol"};
-    const auto result = kmod::preflight(index_of({spec}), wish_for("demo"), host.paths);
+    const auto result = kmod::preflight(index_of({spec}), request_for("demo"), host.paths);
     CHECK(codes(result).empty());
     REQUIRE(result.host_modules.size() == 2);
     CHECK(result.host_modules[0].name == "hostbase");
     CHECK(result.host_modules[1].path == kernel + "host-upper.ko");
     host.make_live("host_upper", "X", "");
-    CHECK(kmod::preflight(index_of({spec}), wish_for("demo"), host.paths).host_modules.empty());
+    CHECK(kmod::preflight(index_of({spec}), request_for("demo"), host.paths).host_modules.empty());
 }
 
 TEST_CASE("softdeps of what the host's tree brings are loaded around it, as modprobe does") {
@@ -350,7 +350,7 @@ TEST_CASE("softdeps of what the host's tree brings are loaded around it, as modp
     KoSpec spec;
     spec.depends = "upper";
     const auto names = [&] {
-        const auto result = kmod::preflight(index_of({spec}), wish_for("demo"), host.paths);
+        const auto result = kmod::preflight(index_of({spec}), request_for("demo"), host.paths);
         CHECK(codes(result).empty());
         CHECK_NOTHROW(kmod::require_passed(result, "demo"));
         CHECK_FALSE(result.order.optional.contains("base"));
@@ -377,7 +377,7 @@ TEST_CASE("softdeps of what the host's tree brings are loaded around it, as modp
         old.name = "sum";
         old.vermagic = "5.10.0 SMP mod_unload ";
         put(kernel + "sum.ko", make_ko(old));
-        const auto result = kmod::preflight(index_of({spec}), wish_for("demo"), host.paths);
+        const auto result = kmod::preflight(index_of({spec}), request_for("demo"), host.paths);
         CHECK(codes(result) == Codes{"soft-dependency-failed"});
         CHECK(result.host_modules.size() == 3);
         CHECK_NOTHROW(kmod::require_passed(result, "demo"));
@@ -389,7 +389,7 @@ TEST_CASE("softdeps of what the host's tree brings are loaded around it, as modp
     SUBCASE("those of what a softdep of the image names") {
         spec.depends = "";
         spec.modinfo = {"softdep=pre: upper"};
-        const auto result = kmod::preflight(index_of({spec}), wish_for("demo"), host.paths);
+        const auto result = kmod::preflight(index_of({spec}), request_for("demo"), host.paths);
         CHECK(result.host_modules.size() == 5);
     }
 }
@@ -401,7 +401,7 @@ TEST_CASE("a kernel of SUSE that takes supported modules alone") {
         put(host.paths.proc + "/sys/kernel/unsupported", sysctl + "\n");
         spec.modinfo = {"license=GPL"};
         if (!mark.empty()) spec.modinfo.push_back("supported=" + mark);
-        return codes(kmod::preflight(index_of({spec}), wish_for("demo"), host.paths));
+        return codes(kmod::preflight(index_of({spec}), request_for("demo"), host.paths));
     };
     for (const char* mark : {"", "no"}) {
         CHECK(found("0", mark) == Codes{"module-unsupported"});
@@ -443,15 +443,15 @@ TEST_CASE("modprobe's -i is for the modules that it is called with, not for what
                    digest::sha256_hex(bytes)});
     }
     put(host.paths.etc + "/modprobe.d/x.conf", "install demo /bin/false\n");
-    kmod::LoadWish wish{"above", {}, {}, {}};
-    wish.install_commands = kmod::InstallCommands::ignore;
+    kmod::LoadRequest request{"above", {}, {}, {}};
+    request.install_commands = kmod::InstallCommands::ignore;
     const auto found = [&] {
-        for (const auto& finding : kmod::preflight(index, wish, host.paths).findings)
+        for (const auto& finding : kmod::preflight(index, request, host.paths).findings)
             if (finding.code == "install-command") return std::string(to_string(finding.severity)) + finding.hint;
         return std::string();
     };
     CHECK(found() == "error" "remove that line on the node");
-    wish.also = {"demo"};
+    request.also = {"demo"};
     CHECK(found() == "warning");
 }
 

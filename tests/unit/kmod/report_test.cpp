@@ -27,7 +27,7 @@ struct ReportRig {
     FakeKernel kernel{host};
     sys::TempDir out{"kmm-image-"};
     KoSpec demo;
-    kmod::LoadWish wish{"demo", {}, {}, {}};
+    kmod::LoadRequest request{"demo", {}, {}, {}};
 
     void add_to_host(const std::string& name, const std::string& srcversion, const std::string& depends = "") {
         KoSpec spec;
@@ -43,9 +43,9 @@ struct ReportRig {
     }
     kmod::Report load() {
         const auto modules = index();
-        const auto checked = kmod::preflight(modules, wish, host.paths);
-        kmod::require_passed(checked, wish.module);
-        return kmod::load_modules(modules, checked, wish, {}, {host.paths, kernel, clock, {}});
+        const auto checked = kmod::preflight(modules, request, host.paths);
+        kmod::require_passed(checked, request.module);
+        return kmod::load_modules(modules, checked, request, {}, {host.paths, kernel, clock, {}});
     }
     Error refused() {
         try {
@@ -57,7 +57,7 @@ struct ReportRig {
         throw bug("unreachable");
     }
     kmod::Report unload(kmod::InTree in_tree = kmod::InTree::stay_unloaded) {
-        kmod::UnloadWish unload{{"demo"}};
+        kmod::UnloadRequest unload{{"demo"}};
         unload.in_tree = in_tree;
         return kmod::unload_modules(unload, {host.paths, kernel, clock, {}});
     }
@@ -92,13 +92,13 @@ TEST_CASE("what the host adds to the parameters is among them, with its place") 
                         "parmtype=on:bool"};
     rig.demo.depends = "helper";
     rig.add_to_host("helper", "H");
-    rig.wish.parameters = {"answer=7", "some_size=3"};
+    rig.request.parameters = {"answer=7", "some_size=3"};
     put(rig.host.paths.etc + "/modprobe.d/a.conf",
         "options demo answer=1 who=\"some body\" nonsuch=1\noptions demo some-size=2 on\noptions helper depth=4\n");
     put(rig.host.paths.proc + "/cmdline", "quiet demo.level=5\n");
     const auto modules = rig.index();
     const auto foreseen =
-        kmod::describe(modules, kmod::preflight(modules, rig.wish, rig.host.paths), rig.wish, rig.host.paths);
+        kmod::describe(modules, kmod::preflight(modules, rig.request, rig.host.paths), rig.request, rig.host.paths);
     const auto report = rig.load();
     CHECK(rig.kernel.calls ==
           Words{"load helper depth=4", "load demo who=\"some body\" nonsuch=1 on level=5 answer=7 some_size=3"});
@@ -132,7 +132,7 @@ TEST_CASE("an option that the host has got since the load is told to count for n
     CHECK(differing() ==
           "parameter-differs: demo is live with answer=8, wanted 9 (/etc/modprobe.d/a.conf:1); unload it first to "
           "change that");
-    rig.wish.parameters = {"answer=8"};
+    rig.request.parameters = {"answer=8"};
     CHECK(differing().empty());
 }
 
@@ -160,7 +160,7 @@ TEST_CASE("an in-tree module that comes back is told with its identity, and what
     rig.add_to_host("old", "OLD", "old_base");
     rig.add_to_host("old_base", "BASE");
     rig.host.make_live("old", "OLD", "");
-    rig.wish.in_tree_modules_to_remove = {"old"};
+    rig.request.in_tree_modules_to_remove = {"old"};
     (void)rig.load();
     const auto report = rig.unload(kmod::InTree::restore);
     CHECK(names_of(report) == Words{"old_base", "old", "demo"});
@@ -231,7 +231,7 @@ TEST_CASE("what a load that hung or broke the kernel leaves is told") {
     rig.demo.depends = "helper";
     rig.add_to_host("helper", "H");
     rig.host.make_live("old", "OLD", "");
-    rig.wish.in_tree_modules_to_remove = {"old"};
+    rig.request.in_tree_modules_to_remove = {"old"};
     SUBCASE("hung") { rig.kernel.load_answers["demo"] = {0, true, false, 77, ""}; }
     SUBCASE("oops") {
         rig.kernel.load_answers["demo"] = {EINTR, false, false, 77, ""};

@@ -16,8 +16,8 @@ namespace {
 
 using Live = std::vector<std::string>;
 
-/// Images with base, user_1 and user_2, which need base, and soft_1 and soft_2, which only wish for it. `build` tells
-/// builds of base apart.
+/// Images with base, user_1 and user_2, which need base, and soft_1 and soft_2, which only ask for it. `build`
+/// tells builds of base apart.
 struct SharedRig {
     FakeHost host;
     FakeClock clock;
@@ -42,10 +42,10 @@ struct SharedRig {
         for (const auto& each : {base, spec("user_1", "base"), spec("user_2", "base"), soft_1, soft_2})
             put(out.path() + "/opt/" + each.name + ".ko", make_ko(each));
         const auto index = kmod::ModuleIndex::build(out.path() + "/opt", out.path());
-        const kmod::LoadWish wish{name, {}, {}, {}};
-        const auto checked = kmod::preflight(index, wish, host.paths);
+        const kmod::LoadRequest request{name, {}, {}, {}};
+        const auto checked = kmod::preflight(index, request, host.paths);
         kmod::require_passed(checked, name);
-        return kmod::load_modules(index, checked, wish, {}, {host.paths, kernel, clock, {}});
+        return kmod::load_modules(index, checked, request, {}, {host.paths, kernel, clock, {}});
     }
     void unload(const std::string& name) { (void)kmod::unload_modules({{name}}, {host.paths, kernel, clock, {}}); }
     [[nodiscard]] Live live() const { return kmod::live_modules(host.paths); }
@@ -87,7 +87,7 @@ TEST_CASE("a dependency that came with the first of two goes with the last") {
     CHECK(rig.load("user_1", "BBBB0000").modules.back().action == kmod::Action::loaded);  // the next build
 }
 
-TEST_CASE("a module that no reference holds stays as long as another one on record wishes for it") {
+TEST_CASE("a module that no reference holds stays as long as another one on record requests for it") {
     SharedRig rig;
     (void)rig.load("soft_1");
     (void)rig.load("soft_2");

@@ -39,11 +39,11 @@ struct TroubleRig {
         for (const auto& spec : {base, user, other}) put(out.path() + "/opt/" + spec.name + ".ko", make_ko(spec));
         index = kmod::ModuleIndex::build(out.path() + "/opt", out.path());
     }
-    kmod::Report load(const std::string& name, const kmod::FirmwareWish& firmware = {}) {
-        const kmod::LoadWish wish{name, {}, {}, {}};
-        const auto checked = kmod::preflight(index, wish, host.paths);
+    kmod::Report load(const std::string& name, const kmod::FirmwareRequest& firmware = {}) {
+        const kmod::LoadRequest request{name, {}, {}, {}};
+        const auto checked = kmod::preflight(index, request, host.paths);
         kmod::require_passed(checked, name);
-        return kmod::load_modules(index, checked, wish, firmware, {host.paths, kernel, clock, {}});
+        return kmod::load_modules(index, checked, request, firmware, {host.paths, kernel, clock, {}});
     }
     kmod::Report unload(const std::vector<std::string>& names) {
         return kmod::unload_modules({names}, {host.paths, kernel, clock, {}});
@@ -80,14 +80,14 @@ TEST_CASE("what only the host has and follows the main module comes with its own
     late.modinfo = {"intree=Y", "softdep=pre: sum odd"};
     put(kernel + "late.ko", make_ko(late));
     for (const char* name : {"sum", "odd"}) {
-        KoSpec wish;
-        wish.name = name;
-        wish.modinfo = {"intree=Y"};
-        put(kernel + name + ".ko", make_ko(wish));
+        KoSpec request;
+        request.name = name;
+        request.modinfo = {"intree=Y"};
+        put(kernel + name + ".ko", make_ko(request));
     }
     rig.kernel.load_answers["odd"].error = ENODEV;
     const auto foreseen =
-        kmod::describe(rig.index, kmod::preflight(rig.index, rig.wish, rig.host.paths), rig.wish, rig.host.paths);
+        kmod::describe(rig.index, kmod::preflight(rig.index, rig.request, rig.host.paths), rig.request, rig.host.paths);
     CHECK(foreseen.modules.size() == 4);
     const auto report = rig.load();
     CHECK(rig.kernel.calls == std::vector<std::string>{"load demo", "load sum", "load odd", "load late"});
@@ -294,14 +294,15 @@ TEST_CASE("what stood in the way of a load is no warning of one that succeeded")
     TroubleRig rig;
     rig.host.make_live("other", "AAAA0000", "OE", "1", "coming");
     rig.host.make_live("old", "X", "", "2");
-    const kmod::LoadWish wish{"other", {}, {}, {"old"}};
-    const auto checked = kmod::preflight(rig.index, wish, rig.host.paths);
+    const kmod::LoadRequest request{"other", {}, {}, {"old"}};
+    const auto checked = kmod::preflight(rig.index, request, rig.host.paths);
     CHECK(std::count_if(checked.findings.begin(), checked.findings.end(), [](const auto& finding) {
               return finding.code == "in-tree-in-use" || finding.code == "module-on-its-way";
           }) == 2);
     rig.host.make_gone("other");
     rig.host.make_live("old", "X", "");
-    const auto report = kmod::load_modules(rig.index, checked, wish, {}, {rig.host.paths, rig.kernel, rig.clock, {}});
+    const auto report =
+        kmod::load_modules(rig.index, checked, request, {}, {rig.host.paths, rig.kernel, rig.clock, {}});
     for (const auto& warning : report.warnings) CHECK(warning.find("a load ") == std::string::npos);
 }
 
@@ -310,7 +311,7 @@ TEST_CASE("a check tells what stands in the way of a load right now") {
     const auto codes = [&](const std::vector<std::string>& leaving) {
         std::vector<std::string> told;
         for (const auto& finding :
-             kmod::preflight(rig.index, kmod::LoadWish{"user", {}, {}, leaving}, rig.host.paths).findings) {
+             kmod::preflight(rig.index, kmod::LoadRequest{"user", {}, {}, leaving}, rig.host.paths).findings) {
             if (finding.severity == Severity::warning &&
                 (finding.code == "module-on-its-way" || finding.code == "in-tree-in-use"))
                 told.push_back(finding.message);
@@ -347,7 +348,7 @@ TEST_CASE("what a live module is pardoned for holds when it is not there for the
     put(rig.host.paths.etc + "/modprobe.d/a.conf", "install base /bin/false\n");
     rig.host.make_live("base", "AAAA0000");
     rig.host.make_live("user", "AAAA0000");
-    kmod::LoadWish wish{"user", {}, {}, {}};
+    kmod::LoadRequest request{"user", {}, {}, {}};
     const auto code = [](const auto& call) {
         try {
             call();
@@ -358,13 +359,13 @@ TEST_CASE("what a live module is pardoned for holds when it is not there for the
         }
         return std::string("passed");
     };
-    const auto check = [&] { kmod::require_passed(kmod::preflight(rig.index, wish, rig.host.paths), "user"); };
+    const auto check = [&] { kmod::require_passed(kmod::preflight(rig.index, request, rig.host.paths), "user"); };
     CHECK(code(check) == "check-failed install-command");  // a check is asked whether it could be loaded
-    wish.live_counts = true;
+    request.live_counts = true;
     CHECK(code(check) == "passed");
-    const auto checked = kmod::preflight(rig.index, wish, rig.host.paths);
+    const auto checked = kmod::preflight(rig.index, request, rig.host.paths);
     const auto load = [&] {
-        (void)kmod::load_modules(rig.index, checked, wish, {}, {rig.host.paths, rig.kernel, rig.clock, {}});
+        (void)kmod::load_modules(rig.index, checked, request, {}, {rig.host.paths, rig.kernel, rig.clock, {}});
     };
     CHECK(code(load) == "passed");
     rig.host.make_gone("user");

@@ -86,9 +86,9 @@ TEST_CASE("where the kernel marks a module as permanent nothing is unloaded for 
     CHECK(error.hint() == "a module without an exit function stays until the node is rebooted");
     CHECK(rig.kernel.calls.empty());
 
-    kmod::UnloadWish wish{{"demo", "dep"}};
-    wish.policy = kmod::UnloadPolicy::if_idle;
-    const auto report = kmod::unload_modules(wish, {rig.host.paths, rig.kernel, rig.clock, {}});
+    kmod::UnloadRequest request{{"demo", "dep"}};
+    request.policy = kmod::UnloadPolicy::if_idle;
+    const auto report = kmod::unload_modules(request, {rig.host.paths, rig.kernel, rig.clock, {}});
     CHECK(rig.kernel.calls.empty());
     REQUIRE(report.warnings.size() == 1);
     CHECK(report.warnings.front() ==
@@ -96,9 +96,9 @@ TEST_CASE("where the kernel marks a module as permanent nothing is unloaded for 
           "policy if-idle says");
     CHECK(report.modules.front().action == kmod::Action::kept);
 
-    wish.policy = kmod::UnloadPolicy::always;
-    wish.force.removal = true;
-    (void)kmod::unload_modules(wish, {rig.host.paths, rig.kernel, rig.clock, {}});
+    request.policy = kmod::UnloadPolicy::always;
+    request.force.removal = true;
+    (void)kmod::unload_modules(request, {rig.host.paths, rig.kernel, rig.clock, {}});
     CHECK(rig.kernel.calls == Calls{"force unload demo", "force unload dep"});
 }
 
@@ -380,9 +380,9 @@ TEST_CASE("in-tree modules come back on request") {
     record.module = "demo";
     record.removed_in_tree = {"plain", "lost"};
     kmod::write_record(rig.host.paths, record);
-    kmod::UnloadWish wish{{"demo"}};
-    wish.in_tree = kmod::InTree::restore;
-    const auto report = kmod::unload_modules(wish, {rig.host.paths, rig.kernel, rig.clock, {}});
+    kmod::UnloadRequest request{{"demo"}};
+    request.in_tree = kmod::InTree::restore;
+    const auto report = kmod::unload_modules(request, {rig.host.paths, rig.kernel, rig.clock, {}});
     CHECK(rig.kernel.calls == Calls{"unload demo", "load plain"});
     CHECK(report.modules.front().action == kmod::Action::restored);
     CHECK(report.warnings == Calls{"not-restored: module lost is not in the host's tree"});
@@ -393,9 +393,9 @@ TEST_CASE("holders go first where that is wanted") {
     for (const char* name : {"low", "middle", "top"}) rig.host.make_live(name, "A");
     rig.host.hold("low", "middle");
     rig.host.hold("middle", "top");
-    kmod::UnloadWish wish{{"low"}};
-    wish.holders_too = true;
-    (void)kmod::unload_modules(wish, {rig.host.paths, rig.kernel, rig.clock, {}});
+    kmod::UnloadRequest request{{"low"}};
+    request.holders_too = true;
+    (void)kmod::unload_modules(request, {rig.host.paths, rig.kernel, rig.clock, {}});
     CHECK(rig.kernel.calls == Calls{"unload top", "unload middle", "unload low"});
 }
 

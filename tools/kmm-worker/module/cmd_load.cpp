@@ -81,11 +81,11 @@ Modules get_modules(const Job& job, const cli::Args& args, cli::Context& context
     return modules;
 }
 
-kmod::LoadWish full_wish(const Job& job, const Modules& modules) {
-    kmod::LoadWish wish = wish_of(job);
-    wish.image_config = modules.config;
-    wish.firmware = modules.firmware;
-    return wish;
+kmod::LoadRequest full_request(const Job& job, const Modules& modules) {
+    kmod::LoadRequest request = request_of(job);
+    request.image_config = modules.config;
+    request.firmware = modules.firmware;
+    return request;
 }
 
 /// --verify-after. The parser has checked it.
@@ -109,10 +109,10 @@ void load(const Job& job, const cli::Args& args, cli::Context& context, WorkerRe
     result.durations_ms["pull"] = since(clock, start);
     try {
         const milliseconds check_start = clock.monotonic();
-        kmod::LoadWish wish = full_wish(job, modules);
-        wish.live_counts = true;
-        const kmod::Preflight checked = kmod::preflight(modules.index(), wish, job.host);
-        kmod::require_passed(checked, wish.module);
+        kmod::LoadRequest request = full_request(job, modules);
+        request.live_counts = true;
+        const kmod::Preflight checked = kmod::preflight(modules.index(), request, job.host);
+        kmod::require_passed(checked, request.module);
         result.durations_ms["check"] = since(clock, check_start);
 
         const milliseconds load_start = clock.monotonic();
@@ -121,21 +121,21 @@ void load(const Job& job, const cli::Args& args, cli::Context& context, WorkerRe
         patience.loader = left(job, clock, start, patience.loader);
         patience.busy = std::min(job.load.wait.value_or(patience.busy), patience.loader);
         patience.second_look = std::min(second_look(args), patience.loader);
-        const kmod::FirmwareWish firmware{wish.firmware, job.host_firmware_path,
+        const kmod::FirmwareRequest firmware{request.firmware, job.host_firmware_path,
                                           modules.image ? proven_files(*modules.image) : kmod::FileDigests{}};
         kmod::Report report =
-            kmod::load_modules(modules.index(), checked, wish, firmware, {job.host, loader, clock, patience});
+            kmod::load_modules(modules.index(), checked, request, firmware, {job.host, loader, clock, patience});
         result.durations_ms["load"] = since(clock, load_start);
         result.outcome = outcome_of(report);
-        result.forced = wish.force.any();
+        result.forced = request.force.any();
         take(result, std::move(report));
         if (patience.second_look < second_look(args) && result.outcome == "loaded") {
             result.warnings.push_back(fmt::format(
                 "second-look-early: --timeout {} ends before --verify-after {}, and module {} was looked at again at "
                 "that end",
-                base::format_duration(job.deadline), base::format_duration(second_look(args)), wish.module));
+                base::format_duration(job.deadline), base::format_duration(second_look(args)), request.module));
         }
-        require_first_time(job.load.first_time, result.outcome, wish.module);
+        require_first_time(job.load.first_time, result.outcome, request.module);
     } catch (Error& error) {
         if (modules.image) name_image(error, *modules.image);
         throw;
@@ -162,13 +162,13 @@ void check(const cli::Args& args, cli::Context& context, WorkerResult& result) {
     result.durations_ms["pull"] = since(clock, start);
     try {
         const milliseconds check_start = clock.monotonic();
-        const kmod::LoadWish wish = full_wish(job, modules);
-        const kmod::Preflight checked = kmod::preflight(modules.index(), wish, job.host);
-        kmod::require_passed(checked, wish.module);
+        const kmod::LoadRequest request = full_request(job, modules);
+        const kmod::Preflight checked = kmod::preflight(modules.index(), request, job.host);
+        kmod::require_passed(checked, request.module);
         result.durations_ms["check"] = since(clock, check_start);
         result.outcome = "passed";
-        result.forced = wish.force.any();
-        take(result, kmod::describe(modules.index(), checked, wish, job.host));
+        result.forced = request.force.any();
+        take(result, kmod::describe(modules.index(), checked, request, job.host));
     } catch (Error& error) {
         if (modules.image) name_image(error, *modules.image);
         throw;

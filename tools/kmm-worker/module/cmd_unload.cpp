@@ -74,21 +74,21 @@ std::vector<kmod::ImageConfigFile> config_at_hand(const Job& job, std::vector<st
     }
 }
 
-kmod::UnloadWish unload_wish(const Job& job, const cli::Args& args) {
-    kmod::UnloadWish wish;
+kmod::UnloadRequest unload_request(const Job& job, const cli::Args& args) {
+    kmod::UnloadRequest request;
     const std::string main = kmod::normalise_name(job.config.modprobe.module_name);
-    wish.names = job.unload.modules.empty() ? job.config.modprobe.modules_loading_order : job.unload.modules;
-    std::erase_if(wish.names, [&](const std::string& name) { return kmod::normalise_name(name) == main; });
-    wish.names.insert(wish.names.begin(), main);
+    request.names = job.unload.modules.empty() ? job.config.modprobe.modules_loading_order : job.unload.modules;
+    std::erase_if(request.names, [&](const std::string& name) { return kmod::normalise_name(name) == main; });
+    request.names.insert(request.names.begin(), main);
     const std::string policy = args.get("unload-policy").value_or("always");
-    wish.policy = policy == "never"     ? kmod::UnloadPolicy::never
+    request.policy = policy == "never"     ? kmod::UnloadPolicy::never
                   : policy == "if-idle" ? kmod::UnloadPolicy::if_idle
                                         : kmod::UnloadPolicy::always;
-    if (args.flag("restore-in-tree")) wish.in_tree = kmod::InTree::restore;
-    wish.firmware_directory = kmod::firmware_directory(job.host, job.host_firmware_path);
-    wish.force = job.unload.force;
-    wish.holders_too = job.unload.remove_holders;
-    return wish;
+    if (args.flag("restore-in-tree")) request.in_tree = kmod::InTree::restore;
+    request.firmware_directory = kmod::firmware_directory(job.host, job.host_firmware_path);
+    request.force = job.unload.force;
+    request.holders_too = job.unload.remove_holders;
+    return request;
 }
 
 /// Whoever asks for in-tree modules must not take the unload alone for success.
@@ -116,8 +116,8 @@ void unload(const Job& job, const cli::Args& args, WorkerResult& result) {
     require_capability(job.host, "unload");
     const NodeLock lock = lock_node(job.host, left(job, clock, start, k_lock_wait), clock, result.warnings);
     refuse_alias(job);
-    kmod::UnloadWish wish = unload_wish(job, args);
-    wish.image_config = config_at_hand(job, result.warnings);
+    kmod::UnloadRequest request = unload_request(job, args);
+    request.image_config = config_at_hand(job, result.warnings);
     kmod::LinuxModuleLoader loader;
     kmod::Patience patience;
     patience.loader = left(job, clock, start, patience.loader);
@@ -125,14 +125,14 @@ void unload(const Job& job, const cli::Args& args, WorkerResult& result) {
     if (job.unload.wait) patience.busy = *job.unload.wait;
     if (const auto wait = args.get("wait")) patience.busy = base::parse_duration(*wait).value_or(patience.busy);
     if (job.deadline.count() > 0) patience.busy = std::min(patience.busy, patience.loader);
-    kmod::Report report = kmod::unload_modules(wish, {job.host, loader, clock, patience});
+    kmod::Report report = kmod::unload_modules(request, {job.host, loader, clock, patience});
     result.durations_ms["unload"] = since(clock, start);
     result.outcome = outcome_of(report);
-    result.forced = wish.force.any();
+    result.forced = request.force.any();
     const std::vector<kmod::NotRestored> missing = std::move(report.not_restored);
     take(result, std::move(report));
-    require_restored(missing, wish.names.front(), result);
-    require_first_time(job.unload.first_time, result.outcome, wish.names.front());
+    require_restored(missing, request.names.front(), result);
+    require_first_time(job.unload.first_time, result.outcome, request.names.front());
 }
 
 }  // namespace

@@ -10,8 +10,8 @@
 
 namespace kmm::preflight {
 
-struct ModuleWish {
-    kernel::Wish wish;
+struct ModuleRequest {
+    kernel::Request request;
     std::string dir_name = "/opt";  ///< of the image: dirName, or -d of the arguments
     bool of_host = false;  ///< rawArgs.load without a directory: the modules are those of the node's own tree
     /// rawArgs.load cannot be read: which modules modprobe loads by it is not known.
@@ -22,11 +22,11 @@ struct ModuleWish {
 };
 
 /// The modules, parameters and order that `config` asks for on `kernel`; what the image has is left to the caller.
-[[nodiscard]] ModuleWish wish_of(const api::ModuleConfig& config, const std::string& kernel);
+[[nodiscard]] ModuleRequest request_of(const api::ModuleConfig& config, const std::string& kernel);
 
 /// What is found of modules that rawArgs.load takes from the node's own tree: of them only the kernel's exports are
 /// known. `modprobed_dir`: of the Module, which kmm-worker refuses beside them.
-[[nodiscard]] Diagnostics judge_of_host(ModuleWish wanted, const std::string& modprobed_dir,
+[[nodiscard]] Diagnostics judge_of_host(ModuleRequest wanted, const std::string& modprobed_dir,
                                         const kernel::Interface* interface);
 
 }  // namespace kmm::preflight
