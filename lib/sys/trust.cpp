@@ -137,8 +137,8 @@ Error untrusted(const std::string& path, std::string_view what, const std::strin
     return Error(Exit::no_permission, "untrusted-file",
                  std::string(what) + " " + base::escape(path) +
                      ": expected one that only root may change, found that " + base::escape(fault))
-        .hint("chown root it and take away the right of others to write (chmod go-w, setfacl -b), or run the command as "
-              "its owner");
+        .hint("chown root it and take away the right of others to write (chmod go-w, setfacl -b), or run the command "
+              "as its owner");
 }
 
 std::string absolute(const std::string& path) {
