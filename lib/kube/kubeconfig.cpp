@@ -9,7 +9,7 @@
 
 #include "base/text.hpp"
 #include "kube/kubeconfig_parts.hpp"
-#include "sys/file_ops.hpp"
+#include "sys/trust.hpp"
 #include "value/reader.hpp"
 
 namespace kmm::kube {
@@ -60,7 +60,7 @@ void read_entries(const value::Node& root, const std::string& file, std::string_
 }
 
 void merge_file(const std::string& file, MergedConfig& merged) {
-    const std::string text = sys::read_file(file, k_config_max);
+    const std::string text = sys::read_trusted_file(file, "file", k_config_max);
     Diagnostics faults;
     const auto documents = value::read_any(text, file, faults);
     if (has_errors(faults)) {
@@ -184,7 +184,7 @@ std::string EntryReader::content(std::string_view key) const {
     const std::string path = text(key);
     if (path.empty()) { return ""; }
     try {
-        return sys::read_file(resolve(path), k_config_max);
+        return sys::read_trusted_file(resolve(path), "file", k_config_max);
     } catch (Error& error) {
         error.add_context(std::string(key)).at(place(key));
         throw;

@@ -12,6 +12,7 @@
 #include "kube/kubeconfig_parts.hpp"
 #include "net/url.hpp"
 #include "sys/file_ops.hpp"
+#include "sys/trust.hpp"
 
 namespace kmm::kube {
 
@@ -226,7 +227,7 @@ Connection account_connection(const ConfigRequest& request) {
     connection.token_file = request.account_directory + "/token";
     connection.namespace_ = "default";
     const std::string ca = request.account_directory + "/ca.crt";
-    if (::access(ca.c_str(), F_OK) == 0) { connection.tls.ca_pem = sys::read_file(ca); }
+    if (::access(ca.c_str(), F_OK) == 0) { connection.tls.ca_pem = sys::read_trusted_file(ca, "CA file"); }
     const std::string ns = request.account_directory + "/namespace";
     if (::access(ns.c_str(), F_OK) == 0) { connection.namespace_ = std::string(base::trim(sys::read_file(ns))); }
     return connection;

@@ -5,6 +5,8 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <openssl/err.h>
+#include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -21,6 +23,7 @@
 #include "net/exchange_rules.hpp"
 #include "net/http.hpp"
 #include "net/proxy.hpp"
+#include "net/tls_files.hpp"
 #include "net/tls_words.hpp"
 #include "net/url.hpp"
 #include "sys/shared_library.hpp"
@@ -38,8 +41,8 @@ class Curl {
     sys::SharedLibrary tls_{"libssl.so.3", "libssl3"};  // libcurl has loaded it
 
 public:
-    decltype(&SSL_CTX_load_verify_locations) ssl_ctx_load_verify_locations =
-        tls_.function<decltype(SSL_CTX_load_verify_locations)>("SSL_CTX_load_verify_locations");
+    decltype(&SSL_CTX_get_cert_store) ssl_ctx_get_cert_store =
+        tls_.function<decltype(SSL_CTX_get_cert_store)>("SSL_CTX_get_cert_store");
     decltype(&curl_easy_cleanup) easy_cleanup = library_.function<decltype(curl_easy_cleanup)>("curl_easy_cleanup");
     decltype(&curl_easy_getinfo) easy_getinfo = library_.function<decltype(curl_easy_getinfo)>("curl_easy_getinfo");
     decltype(&curl_easy_init) easy_init = library_.function<decltype(curl_easy_init)>("curl_easy_init");
@@ -73,6 +76,7 @@ struct Exchange {
     const Request& request;
     const BodySink& sink;
     CURL* handle = nullptr;
+    const TlsFiles& files;
     Response response;
     std::size_t header_bytes = 0;
     bool stopped = false;
@@ -81,7 +85,7 @@ struct Exchange {
     std::string proxy;     ///< its address, "" without one; may hold a password
     std::string answerer;  ///< Response::proxy
     std::string refused_address;
-    std::string bad_authority;  ///< file without certificates
+    const Authority* bad_authority = nullptr;  ///< without certificates
     std::exception_ptr failure;
     bool cancelled = false;
 };
@@ -161,11 +165,28 @@ curl_socket_t on_open_socket(void* user, curlsocktype /*purpose*/, curl_sockaddr
     return fd;
 }
 
+/// False if there is none, or one is damaged.
+bool add_certificates(X509_STORE* store, const std::string& pem) {
+    const std::unique_ptr<BIO, decltype(&BIO_free)> text(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())),
+                                                         BIO_free);
+    char no_passphrase[] = "";  // without one OpenSSL asks on the terminal
+    bool is_any = false;
+    ERR_clear_error();
+    while (X509* certificate = text ? PEM_read_bio_X509_AUX(text.get(), nullptr, nullptr, no_passphrase) : nullptr) {
+        is_any = X509_STORE_add_cert(store, certificate) == 1 || is_any;
+        X509_free(certificate);
+    }
+    const bool is_end = ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE;
+    ERR_clear_error();
+    return is_any && is_end;
+}
+
 CURLcode on_ssl_context(CURL* /*handle*/, void* context, void* user) {
     auto& exchange = *static_cast<Exchange*>(user);
-    for (const std::string& file : authorities(exchange.request.tls)) {
-        if (curl().ssl_ctx_load_verify_locations(static_cast<SSL_CTX*>(context), file.c_str(), nullptr) != 1) {
-            exchange.bad_authority = file;
+    X509_STORE* store = curl().ssl_ctx_get_cert_store(static_cast<SSL_CTX*>(context));
+    for (const Authority& authority : exchange.files.authorities) {
+        if (!add_certificates(store, authority.pem)) {
+            exchange.bad_authority = &authority;
             return CURLE_SSL_CACERT_BADFILE;
         }
     }
@@ -202,8 +223,7 @@ void set_blob(CURL* handle, CURLoption option, const std::string& pem) {
     set(handle, option, &blob);
 }
 
-/// Certificates given as text.
-void set_tls_texts(CURL* handle, const TlsSettings& tls) {
+void set_certificates(CURL* handle, const TlsSettings& tls, const TlsFiles& files) {
     set_blob(handle, CURLOPT_CAINFO_BLOB, tls.ca_pem);
     if (!tls.ca_pem.empty()) {
         set(handle, CURLOPT_CAPATH, nullptr);
@@ -216,8 +236,9 @@ void set_tls_texts(CURL* handle, const TlsSettings& tls) {
         set(handle, CURLOPT_CAINFO, bundle.empty() ? nullptr : bundle.c_str());
         set(handle, CURLOPT_PROXY_CAINFO, bundle.empty() ? nullptr : bundle.c_str());
     }
-    set_blob(handle, CURLOPT_SSLCERT_BLOB, tls.client_certificate_pem);
-    set_blob(handle, CURLOPT_SSLKEY_BLOB, tls.client_key_pem);
+    const bool is_text = !tls.client_certificate_pem.empty();
+    set_blob(handle, CURLOPT_SSLCERT_BLOB, is_text ? tls.client_certificate_pem : files.client_certificate_pem);
+    set_blob(handle, CURLOPT_SSLKEY_BLOB, is_text ? tls.client_key_pem : files.client_key_pem);
 }
 
 bool is_tls_fault(CURLcode code) {
@@ -267,8 +288,8 @@ Error classify(CURLcode code, const std::string& text, const Exchange& exchange)
     if (auto refusal = tunnel_refusal(exchange, url)) {
         return std::move(*refusal);
     }
-    if (!exchange.bad_authority.empty()) {
-        return bad_authority(exchange.bad_authority, request.tls);
+    if (exchange.bad_authority != nullptr) {
+        return bad_authority(*exchange.bad_authority);
     }
     if (code == CURLE_SSL_PINNEDPUBKEYNOTMATCH) {
         return Error(Exit::integrity, "tls", "TLS: " + reason)
@@ -278,13 +299,15 @@ Error classify(CURLcode code, const std::string& text, const Exchange& exchange)
     }
     if (is_tls_fault(code) || refuses_certificate(reason)) {
         const bool by_proxy = is_tls_of_proxy(exchange);
-        Error error(
-            Exit::integrity, "tls",
-            by_proxy ? fmt::format("TLS with the proxy {}: {}", proxy_name(exchange.proxy), reason) : "TLS: " + reason);
-        error.detail("url", url);
-        return std::move(error).hint(by_proxy && !speaks_tls(reason)
-                                         ? "the proxy speaks no TLS on this port: http://HOST:PORT as its address"
-                                         : tls_hint(reason));
+        std::string what = by_proxy ? "TLS with the proxy " + proxy_name(exchange.proxy) : "TLS";
+        if (code == CURLE_SSL_CERTPROBLEM && !request.tls.client_certificate.empty()) {
+            what += ": " + base::escape(request.tls.client_certificate + " and " + request.tls.client_key);
+        }
+        return Error(Exit::integrity, "tls", what + ": " + reason)
+            .detail("url", url)
+            .hint(by_proxy && !speaks_tls(reason)
+                      ? "the proxy speaks no TLS on this port: http://HOST:PORT as its address"
+                      : tls_hint(reason));
     }
     double seconds = 0;
     curl().easy_getinfo(exchange.handle, CURLINFO_TOTAL_TIME, &seconds);
@@ -306,27 +329,6 @@ Error classify(CURLcode code, const std::string& text, const Exchange& exchange)
             .hint("ask the address with curl -v: a proxy or another server may answer there");
     }
     return Error(Exit::unavailable, "network", reason).detail("url", url).retryable();
-}
-
-/// Which proxy the request goes through, and what follows from it: who answers, and whether the address of the peer is
-/// checked. Errors: those of a proxy address that cannot be used; of a host that the request must not name.
-void choose_proxy(Exchange& exchange, const Url& url) {
-    const Request& request = exchange.request;
-    if (request.proxy.empty() && request.proxy_rule == Request::ProxyRule::variables) {
-        exchange.proxy = proxy_of(url);
-    }
-    const bool is_limited = request.scope_max != AddressScope::link_local, is_proxied = !exchange.proxy.empty();
-    if (hides_host(exchange.proxy)) {
-        throw bad_proxy_address("a character of user or password ends it early (not shown)")
-            .detail("url", redact_url(request.url));
-    }
-    if (is_proxied && url.scheme == "http" && is_http_proxy(exchange.proxy)) {
-        exchange.answerer = proxy_name(exchange.proxy);
-    }
-    exchange.check_address = is_limited && !is_proxied;
-    if (is_limited && is_proxied && !request.referred_by.empty()) {
-        check_name(request, url);
-    }
 }
 
 HeaderList list_of(const std::vector<std::string>& lines) {
@@ -373,16 +375,12 @@ void set_transfer(CURL* handle, const Request& request) {
     }
 }
 
-void set_tls(CURL* handle, const TlsSettings& tls) {
+void set_tls(CURL* handle, const TlsSettings& tls, const TlsFiles& files) {
     set(handle, CURLOPT_SSLVERSION, static_cast<long>(CURL_SSLVERSION_TLSv1_2));
     set(handle, CURLOPT_SSL_VERIFYPEER, tls.insecure ? 0L : 1L);
     set(handle, CURLOPT_SSL_VERIFYHOST, tls.insecure ? 0L : 2L);
-    if (!tls.client_certificate.empty()) {
-        set(handle, CURLOPT_SSLCERT, tls.client_certificate.c_str());
-        set(handle, CURLOPT_SSLKEY, tls.client_key.c_str());
-    }
     set(handle, CURLOPT_KEYPASSWD, "");  // without one OpenSSL asks on the terminal for that of an encrypted key
-    set_tls_texts(handle, tls);
+    set_certificates(handle, tls, files);
     if (!tls.pinned_key.empty()) {
         set(handle, CURLOPT_PINNEDPUBLICKEY, tls.pinned_key.c_str());
     }
@@ -400,13 +398,13 @@ void set_proxy(CURL* handle, const Exchange& exchange) {
     }
 }
 
-void set_callbacks(CURL* handle, Exchange& exchange, bool has_own_authorities) {
+void set_callbacks(CURL* handle, Exchange& exchange) {
     if (exchange.request.cancelled) {
         set(handle, CURLOPT_NOPROGRESS, 0L);
         set(handle, CURLOPT_XFERINFOFUNCTION, on_progress);
         set(handle, CURLOPT_XFERINFODATA, &exchange);
     }
-    if (has_own_authorities) {
+    if (!exchange.files.authorities.empty()) {
         set(handle, CURLOPT_CA_CACHE_TIMEOUT, 0L);
         set(handle, CURLOPT_SSL_CTX_FUNCTION, on_ssl_context);
         set(handle, CURLOPT_SSL_CTX_DATA, &exchange);
@@ -424,6 +422,7 @@ void set_callbacks(CURL* handle, Exchange& exchange, bool has_own_authorities) {
 struct CurlHttpClient::Impl {
     EasyHandle handle;
     TlsSettings tls;  ///< the handle's connections were made with
+    TlsFiles files;   ///< of these
     AddressScope widest = AddressScope::global;
 };
 
@@ -437,9 +436,9 @@ Response CurlHttpClient::send(const Request& request, const BodySink& sink) {
         throw Error(Exit::data, "bad-url", "expected an http or https URL without user name, found \"" +
                                                redact_url(request.url) + "\"");
     }
-    const std::vector<std::string> ca_files = readable_authorities(request.tls);
     // Connections are only reused under the same trust settings.
     if (!impl_->handle || impl_->tls != request.tls) {
+        impl_->files = read_tls_files(request.tls);
         impl_->handle.reset(curl().easy_init());
         impl_->tls = request.tls;
         impl_->widest = AddressScope::global;
@@ -449,8 +448,9 @@ Response CurlHttpClient::send(const Request& request, const BodySink& sink) {
     }
     CURL* handle = impl_->handle.get();
     curl().easy_reset(handle);
-    Exchange exchange{request, sink, handle, {}, 0, false, false, impl_->widest, request.proxy, {}, {}, {}, {}, false};
-    choose_proxy(exchange, *url);
+    const Way way = way_of(request, *url);
+    Exchange exchange{request,           sink,           handle,    impl_->files, {}, 0,       false,
+                      way.check_address, impl_->widest, way.proxy, way.answerer, {}, nullptr, {}, false};
     std::array<char, CURL_ERROR_SIZE> text{};
     Url target = *url;
     HeaderList connect_to;
@@ -466,9 +466,9 @@ Response CurlHttpClient::send(const Request& request, const BodySink& sink) {
     set(handle, CURLOPT_URL, is_renamed ? target.to_string().c_str() : request.url.c_str());
     set(handle, CURLOPT_ERRORBUFFER, text.data());
     set_transfer(handle, request);
-    set_tls(handle, request.tls);
+    set_tls(handle, request.tls, impl_->files);
     set_proxy(handle, exchange);
-    set_callbacks(handle, exchange, !ca_files.empty());
+    set_callbacks(handle, exchange);
     if (exchange.check_address && impl_->widest > request.scope_max) {
         // A connection made for another request may go further inwards than this one may.
         set(handle, CURLOPT_FRESH_CONNECT, 1L);

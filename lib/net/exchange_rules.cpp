@@ -2,43 +2,12 @@
 #include "net/exchange_rules.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstdlib>
 
 #include "base/text.hpp"
 #include "net/address.hpp"
+#include "net/proxy.hpp"
 
 namespace kmm::net {
-
-namespace {
-
-constexpr const char* k_authority_variable = "SSL_CERT_FILE";
-
-}  // namespace
-
-std::vector<std::string> authorities(const TlsSettings& tls) {
-    std::vector<std::string> files = tls.more_ca_files;
-    const char* file = std::getenv(k_authority_variable);
-    if (file != nullptr && ::access(file, R_OK) == 0 && tls.ca_pem.empty() && !tls.insecure) {
-        files.emplace_back(file);
-    }
-    if (!tls.ca_file.empty()) {
-        files.push_back(tls.ca_file);
-    }
-    return files;
-}
-
-Error bad_authority(const std::string& file, const TlsSettings& tls) {
-    const char* variable = std::getenv(k_authority_variable);
-    const bool by_variable =
-        variable != nullptr && file == variable && file != tls.ca_file;
-    return Error(Exit::data, "bad-certificate",
-                 fmt::format("CA file {}{}: expected certificates in PEM form, found none",
-                             base::escape(file),
-                             by_variable ? fmt::format(", which {} names", k_authority_variable) : ""));
-}
 
 Error address_refused(const std::string& address, const std::string& url) {
     return Error(Exit::no_permission, "address-refused",
@@ -55,6 +24,26 @@ void check_name(const Request& request, const Url& url) {
     if (!origin || origin->scope < target->scope) {
         throw address_refused(target->address, request.url);
     }
+}
+
+Way way_of(const Request& request, const Url& url) {
+    Way way{request.proxy};
+    if (request.proxy.empty() && request.proxy_rule == Request::ProxyRule::variables) {
+        way.proxy = proxy_of(url);
+    }
+    const bool is_limited = request.scope_max != AddressScope::link_local, is_proxied = !way.proxy.empty();
+    if (hides_host(way.proxy)) {
+        throw bad_proxy_address("a character of user or password ends it early (not shown)")
+            .detail("url", redact_url(request.url));
+    }
+    if (is_proxied && url.scheme == "http" && is_http_proxy(way.proxy)) {
+        way.answerer = proxy_name(way.proxy);
+    }
+    way.check_address = is_limited && !is_proxied;
+    if (is_limited && is_proxied && !request.referred_by.empty()) {
+        check_name(request, url);
+    }
+    return way;
 }
 
 std::string host_and_port(const Url& url) {
@@ -82,17 +71,6 @@ std::vector<std::string> header_lines(const Request& request, const std::string&
     }
     lines.emplace_back("Expect:");
     return lines;
-}
-
-std::vector<std::string> readable_authorities(const TlsSettings& tls) {
-    auto files = authorities(tls);
-    for (const std::string& file : files) {
-        if (::access(file.c_str(), R_OK) != 0) {
-            const int saved = errno;
-            throw from_errno(saved, "CA file " + file, "ca-file");
-        }
-    }
-    return files;
 }
 
 }  // namespace kmm::net

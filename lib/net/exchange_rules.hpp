@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an exchange may reach and trust, and the errors of that, without a word of the library that carries it out.
+// What an exchange may reach, and the errors of that, without a word of the library that carries it out.
 #pragma once
 
 #include <string>
@@ -11,22 +11,22 @@
 
 namespace kmm::net {
 
-/// Files with authorities besides the system's, where others count at all: as for other clients, OpenSSL's variable
-/// names one, unless that is not there.
-[[nodiscard]] std::vector<std::string> authorities(const TlsSettings& tls);
-
-/// authorities(), each of which can be read. Errors: those of the file, with code "ca-file".
-[[nodiscard]] std::vector<std::string> readable_authorities(const TlsSettings& tls);
-
-/// "bad-certificate" (65) for a file of authorities() that holds none.
-[[nodiscard]] Error bad_authority(const std::string& file, const TlsSettings& tls);
-
 /// "address-refused" (77): `address` is further inwards than the exchange with `url` may go.
 [[nodiscard]] Error address_refused(const std::string& address, const std::string& url);
 
 /// Through a proxy: refuses a name that leads further inwards than it may, as far as this machine can tell. Errors:
 /// address_refused().
 void check_name(const Request& request, const Url& url);
+
+/// Which proxy a request goes through, and what follows from it.
+struct Way {
+    std::string proxy{};         ///< its address, "" without one; may hold a password
+    std::string answerer{};      ///< Response::proxy
+    bool check_address = false;  ///< of the peer
+};
+
+/// Errors: those of a proxy address that cannot be used; of a host that the request must not name.
+[[nodiscard]] Way way_of(const Request& request, const Url& url);
 
 /// "host:port" as a Host header or CURLOPT_CONNECT_TO has it.
 [[nodiscard]] std::string host_and_port(const Url& url);

@@ -16,6 +16,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "sys/access_list.hpp"
 #include "sys/directory.hpp"
 #include "sys/missing_file.hpp"
 
@@ -33,26 +34,29 @@ std::string octal(mode_t mode) {
     return text;
 }
 
-/// What speaks against one file or directory; `named` is its path.
-std::optional<std::string> fault_of(const struct stat& facts, bool read_only, const std::string& named) {
-    if (facts.st_uid != 0) {
-        return named + " belongs to user " + std::to_string(facts.st_uid);
-    }
-    if (S_ISLNK(facts.st_mode) || read_only) {
-        return std::nullopt;
-    }
-    // The group root has no members but root.
-    const mode_t others = facts.st_mode & (facts.st_gid == 0 ? static_cast<mode_t>(S_IWOTH) : k_others);
-    const bool kept_apart = S_ISDIR(facts.st_mode) && (facts.st_mode & S_ISVTX) != 0;
-    if (others == 0 || kept_apart) {
-        return std::nullopt;
-    }
-    return "others may write " + named + ", mode " + octal(facts.st_mode & 07777U);
-}
-
 bool is_read_only(int fd) {
     struct statvfs facts {};
     return ::fstatvfs(fd, &facts) == 0 && (facts.f_flag & ST_RDONLY) != 0;
+}
+
+/// What speaks against one file or directory, which `fd` names or has open; `named` is its path.
+std::optional<std::string> fault_of(int fd, const struct stat& facts, const std::string& named) {
+    if (facts.st_uid != 0) {
+        return named + " belongs to user " + std::to_string(facts.st_uid);
+    }
+    const bool kept_apart = S_ISDIR(facts.st_mode) && (facts.st_mode & S_ISVTX) != 0;
+    if (S_ISLNK(facts.st_mode) || (facts.st_mode & k_others) == 0 || kept_apart || is_read_only(fd)) {
+        return std::nullopt;
+    }
+    if (facts.st_gid != 0 || (facts.st_mode & S_IWOTH) != 0) {
+        return "others may write " + named + ", mode " + octal(facts.st_mode & 07777U);
+    }
+    // The group root has no members but root. With an access control list, its bits are for those that the list names.
+    if (const auto writer = writer_by_list(fd)) {
+        return *writer + " may write " + named + " by its access control list, mode " +
+               octal(facts.st_mode & 07777U);
+    }
+    return std::nullopt;
 }
 
 /// /proc/self/fd/N, which /dev/fd leads to, is a descriptor that root has already.
@@ -101,7 +105,7 @@ std::optional<std::string> walk(const std::string& path, Judge judge, Fd& found)
         }
         const bool is_link = S_ISLNK(facts.st_mode);
         if (judge == Judge::everything || is_link) {
-            if (auto fault = fault_of(facts, is_read_only(next.get()), named)) {
+            if (auto fault = fault_of(next.get(), facts, named)) {
                 return fault;
             }
         }
@@ -133,7 +137,8 @@ Error untrusted(const std::string& path, std::string_view what, const std::strin
     return Error(Exit::no_permission, "untrusted-file",
                  std::string(what) + " " + base::escape(path) +
                      ": expected one that only root may change, found that " + base::escape(fault))
-        .hint("chown root it and take away the right of others to write, or run the command as its owner");
+        .hint("chown root it and take away the right of others to write (chmod go-w, setfacl -b), or run the command "
+              "as its owner");
 }
 
 std::string absolute(const std::string& path) {
@@ -174,7 +179,7 @@ std::string read_trusted_file(const std::string& path, std::string_view what, st
     }
     // What was opened may be another file than what was judged.
     if (S_ISREG(facts.st_mode)) {
-        if (const auto fault = fault_of(facts, is_read_only(fd.get()), path)) {
+        if (const auto fault = fault_of(fd.get(), facts, path)) {
             throw untrusted(path, what, *fault);
         }
     }

@@ -202,7 +202,7 @@ class Signing(unittest.TestCase):
         again = ("pull", f"{address}/team/demo:v1", "--kernel", "all", "--out", "elsewhere", "--authfile", "auth.json")
         self.assertIn("code:    tls\n", self.worker(*again, code=76, SSL_CERT_FILE="absent.pem"))
         self.assertIn(
-            "CA file auth.json, which SSL_CERT_FILE names: expected certificates",
+            "CA file of SSL_CERT_FILE auth.json: expected certificates",
             self.worker(*again, code=65, SSL_CERT_FILE="auth.json"),
         )
         self.worker(*again, SSL_CERT_FILE="tls.pem")

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <fstream>
 
@@ -187,6 +188,30 @@ TEST_CASE("kubeconfig: --kubeconfig over KUBECONFIG over ~/.kube/config over the
     CHECK(load_connection(request).server == "https://env:1");
     request.file = home.put("flag", config("server: 'https://flag:1'"));
     CHECK(load_connection(request).server == "https://flag:1");
+}
+
+TEST_CASE("kubeconfig: as root, only files that root alone may change say which cluster, and by which files") {
+    if (::geteuid() != 0) { return; }
+    constexpr unsigned k_somebody = 65534;
+    Home home;
+    const std::string pem = "-----BEGIN CERTIFICATE-----\n";
+    const std::string files[] = {home.put("ca.pem", pem), home.put("cert.pem", "cert"), home.put("key.pem", "key"),
+                                 home.put("config", config(k_server + ", certificate-authority: ca.pem",
+                                                           "client-certificate: cert.pem, client-key: key.pem"))};
+    const ConfigRequest request = home.of(files[3]);
+    CHECK(load_connection(request).tls.client_key_pem == "key");
+    for (const std::string& file : files) {
+        REQUIRE(::chown(file.c_str(), k_somebody, k_somebody) == 0);
+        const Error error = error_of([&] { return load_connection(request); });
+        CHECK(error.code() == "untrusted-file");
+        CHECK(error.message().find(file) != std::string::npos);
+        REQUIRE(::chown(file.c_str(), 0, 0) == 0);
+    }
+    ConfigRequest several = home.request();
+    several.variable = files[3] + ":" + home.put("other", config(k_server));
+    CHECK(load_connection(several).tls.client_key_pem == "key");
+    REQUIRE(::chmod((home.dir.path() + "/other").c_str(), 0666) == 0);
+    CHECK(error_of([&] { return load_connection(several); }).code() == "untrusted-file");
 }
 
 TEST_CASE("kubeconfig: faults, each with its place and what was expected") {

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Mirrors, and the certificates of one registry: rows M61 and M62 of docs/hostile-registries.md.
 #include <doctest/doctest.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <vector>
@@ -305,6 +307,45 @@ TEST_CASE("the certificates of one registry, as certs.d has them") {
     plain[plain.find(':')] = '_';
     std::filesystem::rename(own, top.path() + "/second/" + plain + "_");
     CHECK(pull().code() == "ok");
+}
+
+TEST_CASE("as root, no file that others may change says whom to trust, or who we are") {
+    if (::geteuid() != 0) { return; }
+    constexpr unsigned k_somebody = 65534;
+    Identity identity = make_identity();
+    const Identity client = make_identity();
+    identity.client_ca_pem = client.certificate_pem;
+    FakeRegistry registry(identity);
+    registry.add_image("v1", {mirrored_layer()});
+    const sys::TempDir top("kmm-test-");
+    const std::string own = top.path() + "/" + registry.host();
+    std::filesystem::create_directories(own);
+    const std::string file = top.path() + "/more.crt";
+    const std::string of_variable = top.path() + "/variable.crt";
+    for (const std::string& path : {own + "/ca.crt", file, of_variable}) {
+        std::ofstream(path) << identity.certificate_pem;
+    }
+    std::ofstream(own + "/client.cert") << client.certificate_pem;
+    std::ofstream(own + "/client.key") << client.key_pem;
+    const auto pull = [&] {
+        return pull_from(registry, [&](auto& request) {
+            request.tls.insecure = false;
+            request.tls.ca_file = file;
+            request.certs_dirs = {top.path()};
+        });
+    };
+    REQUIRE(::setenv("SSL_CERT_FILE", of_variable.c_str(), 1) == 0);
+    CHECK(pull().code() == "ok");
+    const auto count = registry.server().requests().size();
+    for (const std::string& path : {own + "/ca.crt", own + "/client.cert", own + "/client.key", file, of_variable}) {
+        REQUIRE(::chown(path.c_str(), k_somebody, k_somebody) == 0);
+        const Outcome outcome = pull();
+        CHECK(outcome.code() == "untrusted-file");
+        CHECK(outcome.message().find(path) != std::string::npos);
+        REQUIRE(::chown(path.c_str(), 0, 0) == 0);
+    }
+    ::unsetenv("SSL_CERT_FILE");
+    CHECK(registry.server().requests().size() == count);
 }
 
 TEST_CASE("M61 TLS before 1.2 is refused") {

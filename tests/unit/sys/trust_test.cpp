@@ -3,17 +3,23 @@
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "base/error.hpp"
 #include "sys/directory.hpp"
 #include "sys/file_ops.hpp"
+#include "sys/process.hpp"
 #include "sys/temp_dir.hpp"
 #include "sys/trust.hpp"
+#include "sys/trust_script.hpp"
 
 using namespace kmm;
 namespace fs = std::filesystem;
@@ -34,6 +40,52 @@ std::string code_of(const std::function<void()>& act) {
         act();
     } catch (const Error& error) { return error.code(); }
     return "";
+}
+
+struct Right {
+    unsigned tag, may, id;
+};
+
+constexpr unsigned k_nobody_named = 0xffffffff;
+constexpr Right k_named_user{0x02, 6, k_somebody};
+constexpr Right k_mask{0x10, 6, k_nobody_named};
+
+/// Gives `path` the access control list of `rights` besides those of its owner, group (may read) and others (may read).
+/// False where the file system has none.
+bool list_access(const std::string& path, const std::vector<Right>& rights) {
+    std::string bytes("\2\0\0\0", 4);
+    const auto put_number = [&](unsigned value, unsigned count) {
+        for (; count > 0; --count, value >>= 8U) { bytes.push_back(static_cast<char>(value & 0xffU)); }
+    };
+    std::vector<Right> all{{0x01, 7, k_nobody_named}, {0x04, 4, k_nobody_named}, {0x20, 5, k_nobody_named}};
+    all.insert(all.end(), rights.begin(), rights.end());
+    std::sort(all.begin(), all.end(), [](const Right& a, const Right& b) { return a.tag < b.tag; });
+    for (const Right& right : all) {
+        put_number(right.tag, 2);
+        put_number(right.may, 2);
+        put_number(right.id, 4);
+    }
+    return ::setxattr(path.c_str(), "system.posix_acl_access", bytes.data(), bytes.size(), 0) == 0;
+}
+
+/// A directory on a file system with access control lists; "" if this machine has none, which is a fault in CI.
+std::string place_with_lists() {
+    for (const char* place : {"/tmp", "/var/tmp", "/dev/shm", "/run"}) {
+        if (::access(place, W_OK) != 0) { continue; }
+        const sys::TempDir dir("kmm-trust-", place);
+        if (list_access(dir.path(), {k_named_user, k_mask})) { return place; }
+    }
+    CHECK_MESSAGE(std::getenv("CI") == nullptr, "no file system here has access control lists");
+    return "";
+}
+
+/// What the shell's function says of `path`, with the tools of `path_variable`.
+std::string changeable(const std::string& path, const std::string& path_variable) {
+    sys::ProcessSpec spec;
+    spec.argv = {"/bin/sh", "-c",
+                 "tool() { \"$@\"; }\n" + std::string(sys::k_trust_script) + "changeable \"$1\"", "sh", path};
+    spec.extra_env = {{"PATH", path_variable}};
+    return sys::run_process(spec).out;
 }
 
 }  // namespace
@@ -80,6 +132,50 @@ TEST_SUITE("sys::trust") {
         give_away(dir.path() + "/home");
         CHECK(sys::trust_fault(file));
         CHECK(sys::open_directory(dir.path() + "/home/a"));  // nobody else's link leads there
+    }
+
+    TEST_CASE("whom an access control list names may write, though the mode shows the group root") {
+        if (::geteuid() != 0) { return; }
+        const std::string place = place_with_lists();
+        if (place.empty()) { return; }
+        const sys::TempDir dir("kmm-trust-", place);
+        const std::string above = dir.path() + "/d";
+        const std::string file = above + "/f";
+        fs::create_directory(above);
+        put(file, "text");
+        REQUIRE(::chmod(file.c_str(), 0664) == 0);
+        CHECK_FALSE(sys::trust_fault(file));  // the group root has no members but root
+        for (const std::string& path : {file, above}) {
+            REQUIRE(list_access(path, {k_named_user, k_mask}));
+            CHECK(sys::trust_fault(file).value_or("").starts_with("user 65534 may write " + path));
+            CHECK(code_of([&] { (void)sys::read_trusted_file(file, "file"); }) == "untrusted-file");
+            CHECK(changeable(file, "/usr/bin:/bin") == path + "\n");
+            REQUIRE(list_access(path, {{0x08, 2, 7}, k_mask}));
+            CHECK(sys::trust_fault(file).value_or("").starts_with("group 7 may write " + path));
+            REQUIRE(list_access(path, {k_named_user, {0x10, 4, k_nobody_named}}));  // the mask takes the right away
+            CHECK_FALSE(sys::trust_fault(file));
+            REQUIRE(list_access(path, {{0x02, 6, 0}, {0x08, 6, 0}, k_mask}));
+            CHECK_FALSE(sys::trust_fault(file));
+            CHECK(changeable(file, "/usr/bin:/bin") == path + "\n");  // ls shows no names
+            REQUIRE(::removexattr(path.c_str(), "system.posix_acl_access") == 0);
+            REQUIRE(::chmod(path.c_str(), 0775) == 0);
+            CHECK_FALSE(sys::trust_fault(file));
+            CHECK(changeable(file, "/usr/bin:/bin").empty());
+        }
+    }
+
+    TEST_CASE("where ls does not mark access control lists, the shell takes it that the group root has members") {
+        if (::geteuid() != 0) { return; }
+        const sys::TempDir dir("kmm-trust-");
+        const std::string file = dir.path() + "/f";
+        put(file, "text");
+        put(dir.path() + "/ls", "#!/bin/sh\n[ \"$1\" != --version ] || exit 1\nexec /bin/ls \"$@\"\n");
+        REQUIRE(::chmod((dir.path() + "/ls").c_str(), 0755) == 0);
+        const std::string tools = dir.path() + ":/usr/bin:/bin";
+        CHECK(changeable(file, tools).empty());
+        REQUIRE(::chmod(file.c_str(), 0664) == 0);
+        CHECK(changeable(file, tools) == file + "\n");
+        CHECK(changeable(file, "/usr/bin:/bin").empty());
     }
 
     TEST_CASE("what is named by a descriptor counts: <(...) of a shell") {
