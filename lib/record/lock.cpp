@@ -143,8 +143,8 @@ Lock Lock::take(int opened, const std::string& path, const std::string& place, c
     for (std::size_t done = 0; done < text.size();) {
         const ssize_t written =
             ::pwrite(lock.fd_, text.data() + done, text.size() - done, static_cast<::off_t>(done));
-        if (written < 0) {
-            const int saved = errno;
+        if (written <= 0) {
+            const int saved = written < 0 ? errno : EIO;
             throw from_errno(saved, "cannot write the owner into " + path);
         }
         done += static_cast<std::size_t>(written);

@@ -55,8 +55,8 @@ std::string read_input(std::string& name) {
     return sys::read_fd(STDIN_FILENO, name, k_key_bytes);
 }
 
-/// True for a certificate in PEM form, which everybody may read: that no key is in it is found when it is read.
-bool is_certificate(const std::string& file) {
+/// True for a file that begins with a certificate in PEM form; a key may follow in it.
+bool begins_with_certificate(const std::string& file) {
     constexpr std::string_view start = "-----BEGIN CERTIFICATE-----";
     std::array<char, start.size()> head{};
     const sys::Fd opened(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
@@ -70,14 +70,16 @@ bool is_certificate(const std::string& file) {
 void check_key_mode(const std::string& file, std::vector<std::string>& warnings) {
     struct stat facts {};
     constexpr mode_t others = S_IRWXG | S_IRWXO;
-    if (file == "-" || ::stat(file.c_str(), &facts) != 0 || !S_ISREG(facts.st_mode) || (facts.st_mode & others) == 0 ||
-        is_certificate(file))
+    if (file == "-" || ::stat(file.c_str(), &facts) != 0 || !S_ISREG(facts.st_mode) || (facts.st_mode & others) == 0)
         return;
     const std::string text = fmt::format("{}: the mode {:#o} lets other users use the private key", base::escape(file),
                                          facts.st_mode & 07777U);
     if (facts.st_uid == ::geteuid() && std::getenv("KUBERNETES_SERVICE_HOST") == nullptr) {
+        const auto closing = fmt::format("chmod 600 {}", base::command_word(file));
         throw Error(Exit::no_permission, "key-readable", text)
-            .hint(fmt::format("chmod 600 {}", base::command_word(file)));
+            .hint(begins_with_certificate(file)
+                      ? "it begins with a certificate: name the private key with --key; if that is in it, " + closing
+                      : closing);
     }
     warnings.push_back(fmt::format("key-readable: {}; chmod 600", text));
 }
