@@ -193,6 +193,28 @@ private:
         const char* hint = "write it without; a kernel version is what uname -r prints";
     };
 
+    /// The last character of the escape that begins at `begin`, also of \pL and \p{Greek}; beyond the text without
+    /// one.
+    static std::size_t end_of_escape(std::string_view text, std::size_t begin) {
+        const std::string_view rest = text.substr(begin + 1);
+        if (!rest.starts_with('p') && !rest.starts_with('P')) { return begin + 1; }
+        return rest.substr(1).starts_with('{') ? text.find('}', begin) : begin + 2;
+    }
+
+    /// The bracket that ends the class that begins at `begin`; beyond the text without one. A ']' may be the first in
+    /// it, and [:space:] has one of its own.
+    static std::size_t end_of_class(std::string_view text, std::size_t begin) {
+        std::size_t at = begin + (text.substr(begin + 1).starts_with('^') ? 3 : 2);
+        while (at - 1 < text.size()) {
+            const std::size_t named = text.find("[:", at - 1), end = text.find(']', at);
+            if (named >= end) { return end; }
+            at = text.find(":]", named + 2);
+            if (at == std::string_view::npos) { return at; }
+            at += 2;
+        }
+        return std::string_view::npos;
+    }
+
     /// Outside of classes, groups and alternatives: a character that no kernel version has, or one that must stand
     /// before the beginning or behind the end.
     static Impossible never_matches(std::string_view text) {
@@ -202,20 +224,16 @@ private:
         for (std::size_t i = 0; i < text.size(); ++i) {
             const char c = text[i];
             const bool is_escape = c == '\\', is_class = c == '[';
-            if (is_escape) { ++i; }
-            if (is_class) {
-                i = text.find(']', i + (text.substr(i + 1).starts_with('^') ? 3 : 2));  // a ']' may be the first in it
-                if (i == std::string_view::npos) { break; }
-            }
+            if (is_escape) { i = end_of_escape(text, i); }
+            if (is_class) { i = end_of_class(text, i); }
+            if (i >= text.size()) { break; }
             const std::string_view next = text.substr(std::min(i + 1, text.size()), 1);
             if (next == "?" || next == "*" || next == "{" || c == '?' || c == '*' || c == '+') { continue; }
             if (c == '{') {
                 i = std::min(text.find('}', i), text.size());
                 continue;
             }
-            if (is_escape && i < text.size() && std::string_view("bBAz").find(text[i]) != std::string_view::npos) {
-                continue;
-            }
+            if (is_escape && std::string_view("bBAz").find(text[i]) != std::string_view::npos) { continue; }
             if (c == '^' && has_begun) {
                 return {"something stands before '^', the beginning", "write '^' first, or remove it"};
             }

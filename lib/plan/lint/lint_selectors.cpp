@@ -73,13 +73,25 @@ bool is_slip_of_word(std::string_view left, std::string_view right) {
     return word(left) >= k_word && word(right) >= k_word;
 }
 
+/// Whether two values differ by one letter, or in case. One more at the beginning makes another word: large and xlarge.
+bool is_slip_of_letter(const std::string& left, const std::string& right) {
+    const std::size_t longer = std::max(left.size(), right.size()), shorter = std::min(left.size(), right.size());
+    if (longer - shorter > 1 || base::edit_distance(left, right) > 1) { return false; }
+    return longer == shorter || !(left.ends_with(right) || right.ends_with(left));
+}
+
 /// The value that is meant, nullopt if none is near. Labels of Kubernetes itself, such as kubernetes.io/arch, have
-/// values that differ by a letter.
+/// values that differ by a letter, and so do names of single nodes, of which there are many.
 std::optional<std::string> meant_value(const std::string& key, const std::string& text, const Values& values) {
-    if (key.find("kubernetes.io/") != std::string::npos) { return std::nullopt; }
-    const auto near = base::nearest(text, std::vector<std::string>(values.begin(), values.end()));
-    if (!near || digits_of(*near) != digits_of(text) || !is_slip_of_word(text, *near)) { return std::nullopt; }
-    return near;
+    constexpr std::size_t k_values_max = 200;
+    if (key.find("kubernetes.io/") != std::string::npos || values.size() > k_values_max) { return std::nullopt; }
+    const std::string wanted = base::to_lower(text);
+    const auto is_meant = [&](const std::string& value) {
+        return is_slip_of_letter(wanted, base::to_lower(value)) && digits_of(value) == digits_of(text) &&
+               is_slip_of_word(text, value);
+    };
+    const auto found = std::find_if(values.begin(), values.end(), is_meant);
+    return found == values.end() ? std::nullopt : std::optional<std::string>(*found);
 }
 
 struct Slip {
