@@ -25,8 +25,8 @@ TEST_SUITE("plan::unit") {
             return found.size() == 1 ? std::string(to_string(found.front().severity)) : std::string("nothing");
         };
         for (const auto& [wanted, there] :
-             {std::pair("workr", "worker"), {"Worker", "worker"}, {"worekr", "worker"}, {"workers", "worked"},
-              {"storage-nodd", "storage-node"}}) {
+             {std::pair("workr", "worker"), {"Worker", "worker"}, {"worekr", "worker"}, {"workers", "worker"},
+              {"storage-vautl", "storage-vault"}}) {
             CAPTURE(std::string(wanted));
             CHECK(severity_of(wanted, there) == "warning");
         }
