@@ -147,8 +147,8 @@ constexpr std::array k_error_texts{
     CodeText{"untrusted-file", "error",
              "run by root, a file or directory that somebody else owns or may write decides what is done",
              "Configuration, kubeconfigs and what they name, credentials, certificates, mirror files, ssh "
-             "configuration, programs such as hooks, and what kmm-upgrade applies count for root only if root owns them, their "
-             "directories and links, and nobody else may write them, by mode or access control list.",
+             "configuration, programs such as hooks, and what kmm-upgrade applies count for root only if root owns "
+             "them, their directories and links, and nobody else may write them, by mode or access control list.",
              "chown root it, chmod go-w and setfacl -b it, or run the command as its owner"},
     CodeText{"warnings", "error", "there are warnings, and --fail-on warning was given", "",
              "correct them, or put them into a baseline"},
