@@ -4,6 +4,7 @@ KMM_FULL=1 those of other releases of Debian."""
 import os
 import pathlib
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
@@ -17,10 +18,16 @@ import worker_case  # noqa: E402
 MODULE = {"name": "kmm_demo", "file": "extra/kmm_demo.ko"}
 FIRMWARE = "opt/firmware/demo.bin"
 OWNER = 4711  # who has nothing but a home directory
+NOBODY_NAMED = 0xFFFFFFFF
+# Owner, the user OWNER, group, mask, others: a POSIX access control list as the kernel has it.
+RIGHTS = ((1, 7, NOBODY_NAMED), (2, 7, OWNER), (4, 5, NOBODY_NAMED), (16, 7, NOBODY_NAMED), (32, 5, NOBODY_NAMED))
+OTHERS_LIST = struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *right) for right in RIGHTS)
 
 
 class Roots:
     """The tests of each root; `make` fills self.root, with a shell and what the bundle needs."""
+
+    marks_lists = True  # ls shows which files have an access control list
 
     @classmethod
     def setUpClass(cls):
@@ -86,7 +93,9 @@ class Roots:
         shutil.rmtree(kept)
         (self.root / "group").mkdir()
         (self.root / "group").chmod(0o775)
-        self.worker("--version", KMM_BUNDLE_DIR="/group")
+        self.worker("--version", KMM_BUNDLE_DIR="/group", expect=0 if self.marks_lists else 74)
+        os.setxattr(self.root / "group", "system.posix_acl_access", OTHERS_LIST)
+        self.assertIn("change /group,", self.worker("--version", KMM_BUNDLE_DIR="/group", expect=74))
         (self.root / "open").mkdir()
         (self.root / "open").chmod(0o777)
         self.assertIn("change /open,", self.worker("--version", KMM_BUNDLE_DIR="/open/a/b", expect=74))
@@ -117,6 +126,8 @@ class Roots:
 
 class ByHand(Roots, unittest.TestCase):
     """Busybox under its own name and that of the shell, and no library."""
+
+    marks_lists = False
 
     @classmethod
     def make(cls):

@@ -473,7 +473,7 @@ constexpr auto k_codes = std::to_array<CodeRow>({
      "push it as a docker or OCI image"},
     {"untrusted-file", Exit::no_permission,
      "run by root, a file or directory that somebody else owns or may write decides what is done",
-     "chown root it and chmod go-w it, or run the command as its owner"},
+     "chown root it, chmod go-w and setfacl -b it, or run the command as its owner"},
     {"usage", Exit::usage, "the command line is wrong", "see --help of the verb"},
     {"vermagic-differs", Exit::checks_failed, "the module was built for another kernel",
      "rebuild it against the headers of the running kernel"},

@@ -148,10 +148,10 @@ constexpr std::array k_error_texts{
              "see the message for another way"},
     CodeText{"untrusted-file", "error",
              "run by root, a file or directory that somebody else owns or may write decides what is done",
-             "Configuration, credentials, mirror files, ssh configuration, and programs such as hooks count for root "
-             "only if root owns them, "
-             "their directories and links, and nobody else may write them.",
-             "chown root it and chmod go-w it, or run the command as its owner"},
+             "Configuration, kubeconfigs and what they name, credentials, certificates, mirror files, ssh "
+             "configuration, programs such as hooks, and what kmm-upgrade applies count for root only if root owns "
+             "them, their directories and links, and nobody else may write them, by mode or access control list.",
+             "chown root it, chmod go-w and setfacl -b it, or run the command as its owner"},
     CodeText{"warnings", "error", "there are warnings, and --fail-on warning was given", "",
              "correct them, or put them into a baseline"},
     CodeText{"version-mismatch", "error", "the Module has another version than --to or labels of nodes name",

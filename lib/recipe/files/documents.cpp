@@ -16,6 +16,7 @@
 #include "recipe/plan/recipes.hpp"
 #include "recipe/resource/graph.hpp"
 #include "sys/file_ops.hpp"
+#include "sys/trusted_tree.hpp"
 #include "value/reader.hpp"
 
 namespace kmm::recipe::files {
@@ -243,7 +244,7 @@ ChartPlaces::ChartPlaces(const cli::Args& args, const RecipeDocuments& documents
 }
 
 void ChartPlaces::require_given() const {
-    for (const auto& [name, place] : given_) { static_cast<void>(read_chart(place)); }
+    for (const auto& [name, place] : given_) { static_cast<void>(read(place)); }
 }
 
 recipe::chart::Chart ChartPlaces::chart(const std::string& resource, const rp::ChartReference& reference) {
@@ -257,9 +258,14 @@ recipe::chart::Chart ChartPlaces::chart(const std::string& resource, const rp::C
     return loaded_.emplace(resource, std::move(made)).first->second;
 }
 
+recipe::chart::Chart ChartPlaces::read(const std::string& place) const {
+    if (documents_.is_applied) { sys::require_trusted_tree(place, "chart"); }
+    return read_chart(place);
+}
+
 recipe::chart::Chart ChartPlaces::load(const std::string& resource, const rp::ChartReference& reference) const {
     for (const auto& name : {resource, reference.name}) {
-        if (const auto given = given_.find(name); given != given_.end()) { return read_chart(given->second); }
+        if (const auto given = given_.find(name); given != given_.end()) { return read(given->second); }
     }
     if (reference.name.empty()) { return rp::built_in_recipe(); }
     const std::string& url = reference.url;
@@ -281,7 +287,7 @@ recipe::chart::Chart ChartPlaces::load(const std::string& resource, const rp::Ch
         for (const auto& candidate :
              {place + '/' + reference.name + '-' + reference.version + ".tgz",
               place + '/' + reference.name + '-' + reference.version, place + '/' + reference.name, place}) {
-            if (has_chart(candidate)) { return read_chart(candidate); }
+            if (has_chart(candidate)) { return read(candidate); }
             tried.push_back(candidate);
         }
     }

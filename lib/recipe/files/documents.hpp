@@ -31,6 +31,8 @@ struct RecipeDocuments {
     std::vector<recipe::plan::SpecialResource> resources;
     std::vector<recipe::plan::SpecialResourceModule> modules;
     std::vector<recipe::plan::ReleaseValidation> validations;
+    /// What is rendered is applied: as root, charts count only if nobody else can change them.
+    bool is_applied = false;
 };
 
 /// Decodes those of `all` that are of recipes. All faults are appended, two resources of one name among them; with an
@@ -59,7 +61,7 @@ public:
     void require_given() const;
 
     /// Loads the chart of a resource, once. Thread safe; charts of several resources are loaded at the same time.
-    /// Errors: not_found "chart-not-found"; those of read_chart.
+    /// Errors: not_found "chart-not-found"; no_permission "untrusted-file"; those of read_chart.
     [[nodiscard]] recipe::chart::Chart chart(const std::string& resource,
                                              const recipe::plan::ChartReference& reference);
 
@@ -68,6 +70,7 @@ private:
     std::map<std::string, std::string> given_;
     std::mutex mutex_;  ///< of loaded_
     std::map<std::string, recipe::chart::Chart> loaded_;
+    recipe::chart::Chart read(const std::string& place) const;
     recipe::chart::Chart load(const std::string& resource, const recipe::plan::ChartReference& reference) const;
     /// Of the file that has it; "" for the current one and for what is not read from files.
     std::string directory_of_resource(const std::string& resource) const;

@@ -13,7 +13,7 @@
 #include "base/counted.hpp"
 #include "base/text.hpp"
 #include "kube/client.hpp"
-#include "sys/file_ops.hpp"
+#include "sys/trust.hpp"
 #include "upgrade/actor_parts/objects.hpp"
 #include "upgrade/drive/actor.hpp"
 #include "upgrade/drive_cluster/network_canary.hpp"
@@ -254,7 +254,7 @@ std::vector<Document> read_networking(const std::string& directory, const std::s
     std::vector<Document> documents;
     const std::map<std::string, std::string> variables{{"KUBERNETES_VERSION", version}, {"FROM_VERSION", from}};
     for (const auto& file : files) {
-        const auto text = replaced(sys::read_file(file), file, variables, faults);
+        const auto text = replaced(sys::read_trusted_file(file, "manifest of networking"), file, variables, faults);
         for (auto& document : value::read_objects(text, file, faults))
             take_objects(std::move(document), documents, faults);
     }

@@ -20,6 +20,7 @@
 #include "sys/temp_dir.hpp"
 #include "sys/trust.hpp"
 #include "sys/trust_script.hpp"
+#include "sys/trusted_tree.hpp"
 
 using namespace kmm;
 namespace fs = std::filesystem;
@@ -176,6 +177,28 @@ TEST_SUITE("sys::trust") {
         REQUIRE(::chmod(file.c_str(), 0664) == 0);
         CHECK(changeable(file, tools) == file + "\n");
         CHECK(changeable(file, "/usr/bin:/bin").empty());
+    }
+
+    TEST_CASE("a tree counts if all that is in it does, also where links lead") {
+        const sys::TempDir dir("kmm-trust-");
+        const std::string tree = dir.path() + "/tree";
+        fs::create_directories(tree + "/a/b");
+        fs::create_directories(dir.path() + "/elsewhere/c");
+        put(tree + "/a/b/f", "x");
+        put(dir.path() + "/elsewhere/c/f", "x");
+        fs::create_directory_symlink(dir.path() + "/elsewhere", tree + "/a/link");
+        fs::create_directory_symlink("..", tree + "/a/loop");
+        fs::create_symlink("absent", tree + "/a/dangling");
+        sys::require_trusted_tree(tree, "tree");
+        sys::require_trusted_tree(dir.path() + "/absent", "tree");
+        if (::geteuid() != 0) { return; }
+        for (const std::string& path : {tree + "/a/b/f", tree + "/a/b", tree + "/a/link", tree + "/a/dangling",
+                                        dir.path() + "/elsewhere/c/f", dir.path() + "/elsewhere/c"}) {
+            give_away(path);
+            CHECK_MESSAGE(code_of([&] { sys::require_trusted_tree(tree, "tree"); }) == "untrusted-file", path);
+            REQUIRE(::lchown(path.c_str(), 0, 0) == 0);
+        }
+        sys::require_trusted_tree(tree, "tree");
     }
 
     TEST_CASE("what is named by a descriptor counts: <(...) of a shell") {

@@ -13,6 +13,7 @@
 #include "kmm-upgrade/session/walk_options.hpp"
 #include "kubernetes/finding/check_list.hpp"
 #include "sys/file_ops.hpp"
+#include "sys/trust.hpp"
 #include "sys/process.hpp"
 #include "upgrade/drive/pool.hpp"
 #include "upgrade/drive_kubernetes/agent.hpp"
@@ -167,7 +168,7 @@ Prerequisites read_prerequisites(Call& call) {
     if (const auto directory = call.args().get("app-check"))
         made.programs = std::make_unique<drive::DirectoryPrograms>(absolute_path(*directory), stopped);
     if (const auto command = command_option(call.args(), "patch-query"); !command.empty()) {
-        sys::require_program(upgrade::command_words(command)->front());
+        require_command(command);
         made.patches = drive::query_patches(command, "", stopped);
     }
     return made;
@@ -261,13 +262,14 @@ kubernetes::Catalogue read_versions(Call& call, const std::string& given) {
         kubernetes::add_known(catalogue, built_in);
         return catalogue;
     };
-    if (!given.empty()) return read(given, sys::read_file(given == "-" ? "/dev/stdin" : given));
+    const auto text_of = [](const std::string& file) { return sys::read_trusted_file(file, "metadata of versions"); };
+    if (!given.empty()) return read(given, given == "-" ? sys::read_fd(0, "-") : text_of(given));
     RecordAccess record(call);
     for (const auto& file : {record.directory().path() + "/kubernetes-versions.yaml",
                              std::string("/etc/kmm-tools/kubernetes-versions.yaml")}) {
         std::string text;
         try {
-            text = sys::read_file(file);
+            text = text_of(file);
         } catch (const Error& error) {
             if (error.exit() == Exit::not_found) continue;
             throw;

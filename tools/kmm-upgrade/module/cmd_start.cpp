@@ -7,7 +7,9 @@
 #include "kmm-upgrade/verbs.hpp"
 #include "plan/fleet/drift.hpp"
 #include "plan/fleet/make_plan.hpp"
+#include "sys/file_ops.hpp"
 #include "sys/host.hpp"
+#include "sys/trust.hpp"
 #include "upgrade/engine/replay.hpp"
 #include "upgrade/module/subject.hpp"
 #include "upgrade/module_nodes/operator_check.hpp"
@@ -31,7 +33,8 @@ void require_as_planned(const std::string& file, const api::Objects& objects, co
     constexpr std::size_t k_told_max = 20;
     Diagnostics faults;
     constexpr std::size_t k_plan_bytes = 1U << 30U;
-    const auto text = file == "-" ? sys::read_fd(0, "-", k_plan_bytes) : sys::read_file(file, k_plan_bytes);
+    const auto text =
+        file == "-" ? sys::read_fd(0, "-", k_plan_bytes) : sys::read_trusted_file(file, "saved plan", k_plan_bytes);
     const auto documents = value::read_any(text, file, faults);
     if (has_errors(faults)) throw Error::from_diagnostics(std::move(faults));
     if (documents.size() != 1)

@@ -22,6 +22,7 @@
 #include "recipe/ready/recipe_images.hpp"
 #include "recipe/resource/graph.hpp"
 #include "report/metrics.hpp"
+#include "sys/trusted_tree.hpp"
 #include "upgrade/drive_recipe/downgrade.hpp"
 #include "upgrade/drive_recipe/readiness.hpp"
 #include "upgrade/drive_recipe/release_store.hpp"
@@ -141,12 +142,21 @@ void require_no_module(const recipe::files::RecipeDocuments& documents, const st
         .hint(fmt::format("kmm-plan render recipe {} prints its objects, for kubectl apply", name));
 }
 
+/// What is applied must be what nobody but root can change, if root applies it. Errors: no_permission "untrusted-file".
+void require_trusted_documents(const cli::Args& args) {
+    for (const char* option : {"filename", "facts", "values-from"})
+        for (const auto& file : args.all(option))
+            if (file != "-") sys::require_trusted_tree(file, "document");
+}
+
 /// The rendered release; its revision is not set. `waves`: in which wave each of its resources comes.
 Release render(Access& access, const std::string& name, kube::Client* client,
                std::map<std::string, std::int64_t>& waves) {
     auto& call = access.call;
     const auto& args = call.args();
+    if (client != nullptr) require_trusted_documents(args);
     auto documents = recipe::files::read_recipe_documents(args, client);
+    documents.is_applied = client != nullptr;
     if (client != nullptr)
         for (auto& document : recipe::files::read_cluster_objects(*client))
             documents.all.push_back(std::move(document));

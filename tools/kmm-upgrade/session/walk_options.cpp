@@ -14,6 +14,7 @@
 #include "cli/parse.hpp"
 #include "kmm-upgrade/session/call.hpp"
 #include "sys/file_ops.hpp"
+#include "sys/trust.hpp"
 #include "sys/host.hpp"
 #include "sys/local_time.hpp"
 #include "sys/process.hpp"
@@ -66,6 +67,12 @@ std::string command_option(const cli::Args& args, const std::string& name) {
     return text;
 }
 
+void require_command(const std::string& command) {
+    const auto program = upgrade::command_words(command)->front();
+    sys::require_program(program);
+    if (program.find('/') != std::string::npos) sys::require_trusted(program, "program");
+}
+
 namespace {
 
 void take_pace_options(const cli::Args& args, upgrade::Options& options) {
@@ -82,9 +89,9 @@ void take_pace_options(const cli::Args& args, upgrade::Options& options) {
     if (args.get("tz") && options.time_zone.empty()) throw bad_value("tz", "", "a time zone as Europe/Berlin");
     static_cast<void>(sys::minute_of_day_in(options.time_zone));  // refuses an unknown one
     options.check = command_option(args, "check");
-    if (!options.check.empty()) sys::require_program(upgrade::command_words(options.check)->front());
+    if (!options.check.empty()) require_command(options.check);
     options.on_event = command_option(args, "on-event");
-    if (!options.on_event.empty()) sys::require_program(upgrade::command_words(options.on_event)->front());
+    if (!options.on_event.empty()) require_command(options.on_event);
     if (!options.check.empty() || !options.on_event.empty() || !command_option(args, "patch-query").empty())
         options.command_directory = absolute_path(".");
 }
@@ -177,7 +184,7 @@ std::string order_text(const std::string& file) {
     const std::string expected = "name, zone, or a file with one node name a line";
     if (file.empty()) throw bad_value("order", file, expected).hint("leave the option out for the order of names");
     try {
-        return sys::read_file(file, 1U << 20U);
+        return sys::read_trusted_file(file, "order of nodes", 1U << 20U);
     } catch (const Error& error) {
         if (error.exit() != Exit::not_found) throw;
         const std::vector<std::string> orders{"name", "zone"};

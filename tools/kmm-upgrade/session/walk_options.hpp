@@ -46,6 +46,9 @@ void sign_request(upgrade::Signature& request);
                                         std::int64_t least);
 /// The text of an option that is a command line, "" if it is not given. Errors: usage "bad-value".
 [[nodiscard]] std::string command_option(const cli::Args& args, const std::string& name);
+/// Of a command line that is to be run, not empty: its program can be. Errors: not_found "command-not-found"; as root,
+/// no_permission "untrusted-file" for one given by its path that others may change.
+void require_command(const std::string& command);
 
 /// "Nothing to do" must not be the answer where -n or -l is misspelt. Errors: not_found "module-not-found",
 /// checks_failed "no-nodes".

@@ -279,6 +279,8 @@ std::vector<cli::Verb> verbs_kubernetes() {
             switch_options()));
     verbs.back().run = [](const cli::Args& args, cli::Context& context) {
         const Here here(args, context);
+        if (const auto config = args.get("config"))
+            sys::require_trusted(here.node.place.here(*config), "configuration of kubeadm");
         return report_step(
             kubeadm::pull_images(here.node, {target_of(args), args.get("config").value_or(""),
                                              args.get("image-repository").value_or(""), switch_of(args),
