@@ -23,7 +23,8 @@ std::string_view uneventful(std::string_view text) noexcept {
     text = text.substr(0, text.find('\n'));
     text = text.substr(0, text.find('\r'));
     text = text.substr(0, text.find('#'));
-    if (const auto section = text.find(k_section); section != std::string_view::npos) { return text.substr(0, section); }
+    const std::size_t section = text.find(k_section);
+    if (section != std::string_view::npos) { return text.substr(0, section); }
     for (std::size_t cut = k_section.size() - 1; cut > 0; --cut) {
         if (text.ends_with(k_section.substr(0, cut))) { return text.substr(0, text.size() - cut); }
     }
