@@ -10,6 +10,8 @@
 
 #include <fmt/format.h>
 
+#include "base/invisible.hpp"
+
 namespace kmm::base {
 
 std::vector<std::string_view> split(std::string_view text, char separator) {
@@ -160,41 +162,6 @@ std::optional<std::string> from_base64(std::string_view text) {
     return bytes;
 }
 
-namespace {
-
-/// Characters of a valid sequence that nobody sees, or that turn the direction of what stands around them: blanks other
-/// than U+0020, zero width, bidirectional controls, tags.
-bool is_invisible(std::string_view sequence) noexcept {
-    const auto bits = [&](std::size_t i) {
-        return static_cast<std::uint32_t>(static_cast<unsigned char>(sequence[i]) & 0x3FU);
-    };
-    std::uint32_t point = 0;
-    if (sequence.size() == 2) point = ((static_cast<unsigned char>(sequence[0]) & 0x1FU) << 6U) | bits(1);
-    if (sequence.size() == 3)
-        point = ((static_cast<unsigned char>(sequence[0]) & 0x0FU) << 12U) | (bits(1) << 6U) | bits(2);
-    if (sequence.size() == 4)
-        point =
-            ((static_cast<unsigned char>(sequence[0]) & 0x07U) << 18U) | (bits(1) << 12U) | (bits(2) << 6U) | bits(3);
-    constexpr std::array<std::pair<std::uint32_t, std::uint32_t>, 12> k_ranges = {{
-        {0x80, 0xA0},
-        {0xAD, 0xAD},
-        {0x61C, 0x61C},
-        {0x180E, 0x180E},
-        {0x2000, 0x200F},
-        {0x2028, 0x202F},
-        {0x205F, 0x206F},
-        {0x3000, 0x3000},
-        {0x3164, 0x3164},
-        {0xFEFF, 0xFEFF},
-        {0xFFF9, 0xFFFB},
-        {0xE0000, 0xE0FFF},
-    }};
-    return std::any_of(k_ranges.begin(), k_ranges.end(),
-                       [&](const auto& range) { return point >= range.first && point <= range.second; });
-}
-
-}  // namespace
-
 std::string escape(std::string_view text) {
     std::string safe;
     safe.reserve(text.size());
@@ -209,7 +176,7 @@ std::string escape(std::string_view text) {
             safe.append("\\\\");
         } else if (length == 0 || byte < 0x20 || byte == 0x7F) {
             safe.append(fmt::format("\\x{:02x}", byte));
-        } else if (length > 1 && is_invisible(text.substr(i, length))) {
+        } else if (length > 1 && is_invisible(code_point(text.substr(i, length)))) {
             for (const char c : text.substr(i, length))
                 safe.append(fmt::format("\\x{:02x}", static_cast<unsigned char>(c)));
         } else {

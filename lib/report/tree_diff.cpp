@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "base/printable.hpp"
 #include "base/text.hpp"
 #include "value/writer.hpp"
 
@@ -130,12 +131,12 @@ std::vector<Change> tree_changes(const Node& observed, const Node& wanted) {
 std::string unified(const std::string& observed_name, const std::string& wanted_name,
                     const std::vector<Change>& changes) {
     if (changes.empty()) { return ""; }
-    std::string text = fmt::format("--- {}\n+++ {}\n", observed_name, wanted_name);
+    std::string text = fmt::format("--- {}\n+++ {}\n", base::printable(observed_name), base::printable(wanted_name));
     std::optional<std::string> hunk;
     for (const auto& change : changes) {
         if (hunk != change.parent) {
             hunk = change.parent;
-            text += fmt::format("@@ {} @@\n", change.parent.empty() ? "." : change.parent);
+            text += fmt::format("@@ {} @@\n", change.parent.empty() ? "." : base::printable(change.parent));
         }
         if (change.observed) { text += signed_lines('-', change, *change.observed); }
         if (change.wanted) { text += signed_lines('+', change, *change.wanted); }

@@ -3,28 +3,32 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <string_view>
 
 #include <fmt/format.h>
 
 #include "base/ci_text.hpp"
+#include "base/invisible.hpp"
 #include "base/text.hpp"
 #include "value/scalar.hpp"
 
 namespace kmm::value {
 namespace {
 
-/// Code points that YAML does not count as printable, or that YAML 1.1 takes for line breaks.
-bool is_special(std::string_view sequence) noexcept {
-    if (sequence.size() == 2) return sequence[0] == '\xC2' && static_cast<unsigned char>(sequence[1]) < 0xA0U;
-    return sequence == "\xE2\x80\xA8" || sequence == "\xE2\x80\xA9" || sequence == "\xEF\xBB\xBF" ||
-           sequence == "\xEF\xBF\xBE" || sequence == "\xEF\xBF\xBF";
-}
+/// The double quotes of YAML know no surrogates, those of JSON nothing else beyond U+FFFF.
+enum class Quotes { yaml, json };
 
-unsigned code_point(std::string_view sequence) noexcept {
-    const auto byte = [&](std::size_t i) { return static_cast<unsigned>(static_cast<unsigned char>(sequence[i])); };
-    if (sequence.size() == 2) return (byte(0) & 0x1FU) << 6U | (byte(1) & 0x3FU);
-    return (byte(0) & 0x0FU) << 12U | (byte(1) & 0x3FU) << 6U | (byte(2) & 0x3FU);
+void append_code_point(std::string& out, std::uint32_t point, Quotes quotes) {
+    constexpr std::uint32_t k_plane = 0x10000;
+    if (point < k_plane) {
+        out += fmt::format("\\u{:04x}", point);
+    } else if (quotes == Quotes::yaml) {
+        out += fmt::format("\\U{:08x}", point);
+    } else {
+        out += fmt::format("\\u{:04x}\\u{:04x}", 0xD800U + ((point - k_plane) >> 10U),
+                           0xDC00U + ((point - k_plane) & 0x3FFU));
+    }
 }
 
 /// The first place from `at` on of a byte that is not printed as it is, or the size of the text.
@@ -37,8 +41,9 @@ std::size_t end_of_plain(std::string_view text, std::size_t at) {
     return at;
 }
 
-/// A '[' that a CI system could take for the end of a command's start is escaped: a document may be printed in a log.
-void append_quoted(std::string& out, std::string_view text) {
+/// Characters that nobody sees are escaped, and a '[' that a CI system could take for the end of a command's start: a
+/// document may be printed in a log, and reviewed.
+void append_quoted(std::string& out, std::string_view text, Quotes quotes) {
     out += '"';
     base::CiFilter commands;
     const bool has_commands = text.find("##") != std::string_view::npos;
@@ -75,8 +80,9 @@ void append_quoted(std::string& out, std::string_view text) {
             out += "\\ufffd";
             ++at;
         } else {
-            if (is_special(sequence)) {
-                out += fmt::format("\\u{:04x}", code_point(sequence));
+            const auto point = base::code_point(sequence);
+            if (base::is_invisible(point)) {
+                append_code_point(out, point, quotes);
             } else {
                 out += sequence;
             }
@@ -90,7 +96,7 @@ void append_scalar_json(std::string& out, const Node& node) {
     if (node.is_null()) {
         out += "null";
     } else if (node.is_string()) {
-        append_quoted(out, node.text());
+        append_quoted(out, node.text(), Quotes::json);
     } else {
         out += node.text();
     }
@@ -135,7 +141,7 @@ void append_json(std::string& out, const Node& node, bool pretty, std::size_t in
         for (const auto& member : node.members()) {
             if (done++ > 0) out += ',';
             line(indent + 2);
-            append_quoted(out, member.key);
+            append_quoted(out, member.key, Quotes::json);
             out += pretty ? ": " : ":";
             append_json(out, member.value, pretty, indent + 2, spill);
         }
@@ -172,7 +178,7 @@ bool fits_literal(std::string_view text) noexcept {
 
 void append_text_yaml(std::string& out, std::string_view text) {
     if (needs_quotes(text)) {
-        append_quoted(out, text);
+        append_quoted(out, text, Quotes::yaml);
     } else {
         out += text;
     }

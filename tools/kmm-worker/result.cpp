@@ -288,17 +288,16 @@ void print_result(const WorkerResult& result, cli::Context& context) {
         return;
     }
     if (context.output == "name") {
-        for (const auto& module : result.modules) context.console.out(module.name + "\n");
+        for (const auto& module : result.modules) context.console.out(base::printable(module.name) + "\n");
         std::string paths;
-        const bool shown = context.console.out_is_terminal();  // else scripts get the names as they are
         result.files.each([&](const registry::ExtractedFile& file) {
-            paths += (shown ? base::printable(file.path) : file.path) + "\n";
+            paths += base::printable(file.path) + "\n";
             if (paths.size() < k_piece) return;
             context.console.out(paths);
             paths.clear();
         });
         context.console.out(paths);
-        for (const auto& entry : result.signed_files) context.console.out(entry.file.path + "\n");
+        for (const auto& entry : result.signed_files) context.console.out(base::printable(entry.file.path) + "\n");
     } else {
         print_for_people(result, context);
     }

@@ -23,6 +23,7 @@
 #include "base/text.hpp"
 #include "cluster/folder/documents.hpp"
 #include "cluster/folder/guarded_write.hpp"
+#include "cluster/folder/object_files.hpp"
 #include "cluster/seam/config_list.hpp"
 #include "sys/directory.hpp"
 #include "sys/random.hpp"
@@ -33,16 +34,10 @@ namespace kmm::cluster {
 namespace {
 
 constexpr std::string_view k_identity_file = ".kmm-cluster-id";
-constexpr std::size_t k_depth_max = 250;
-constexpr std::string_view k_packed = ".gz";
 
 constexpr std::string_view k_layout_hint =
     "a cluster directory holds one object per file, for example nodes/node-a.yaml, modules/NAMESPACE/NAME.yaml, "
     "secrets/NAMESPACE/NAME.yaml";
-
-bool is_object_file(std::string_view name) noexcept {
-    return name.ends_with(".yaml") || name.ends_with(".yml") || name.ends_with(".json");
-}
 
 /// Sums of these tell sets of files apart, in whatever order they are read.
 std::uint64_t name_hash(std::uint64_t directory, std::string_view name) {
@@ -56,77 +51,6 @@ std::uint64_t path_hash(std::string_view path) {
     const auto slash = path.rfind('/');
     return name_hash(name_hash(0, path.substr(0, slash)), path.substr(slash + 1));
 }
-
-/// Collects the object files below a directory in sorted order.
-class Walk {
-public:
-    explicit Walk(Diagnostics& diagnostics, PackedFiles packed = PackedFiles::skip)
-        : diagnostics_(diagnostics), packed_(packed) {}
-
-    /// Each file once, however many names it has.
-    [[nodiscard]] const std::vector<std::string>& files() const noexcept { return files_; }
-    /// All names.
-    [[nodiscard]] std::unordered_set<std::string> names() && { return std::move(names_); }
-
-    void enter(const std::string& directory) {
-        struct stat info {};
-        if (::stat(directory.c_str(), &info) != 0) {
-            const int saved = errno;
-            return report(directory, from_errno(saved, "cannot read"));
-        }
-        const auto identity = std::pair(info.st_dev, info.st_ino);
-        const bool is_deep = open_.size() >= k_depth_max;
-        if (is_deep || !open_.insert(identity).second) {
-            return diagnostics_.push_back(fault_at(
-                is_deep ? "document-limit" : "symlink-loop",
-                is_deep ? "too many nested directories" : "expected a tree of directories, found a link back into it",
-                Position{directory, 0, 0}, is_deep ? "name the directory with the manifests" : "remove the link"));
-        }
-        try {
-            if (entered_.insert(identity).second)
-                for (const auto& entry : sys::list_directory(directory)) visit(directory + "/" + entry.name, entry);
-        } catch (const Error& error) {
-            report(directory, error);
-        }
-        open_.erase(identity);
-    }
-
-private:
-    void visit(const std::string& path, const sys::DirectoryEntry& entry) {
-        if (entry.name[0] == '.') return;
-        struct stat info {};
-        if (::stat(path.c_str(), &info) != 0) {
-            const int saved = errno;
-            if (saved == ELOOP || is_taken(path)) report(path, from_errno(saved, "cannot read"));
-            return;
-        }
-        if (S_ISDIR(info.st_mode)) return enter(path);
-        if (!is_taken(path)) return;
-        if (!S_ISREG(info.st_mode))
-            return diagnostics_.push_back(fault_at("unreadable-file", "expected a regular file, found something else",
-                                                   Position{path, 0, 0},
-                                                   "remove it, or give it a name without .yaml, .yml or .json"));
-        if (seen_.insert(std::pair(info.st_dev, info.st_ino)).second) files_.push_back(path);
-        names_.insert(path);
-    }
-
-    /// What gzip has packed is passed over beside its original.
-    [[nodiscard]] bool is_taken(const std::string& path) const {
-        std::string_view name = path;
-        if (packed_ == PackedFiles::take && name.ends_with(k_packed)) name.remove_suffix(k_packed.size());
-        return is_object_file(name) && (name.size() == path.size() || ::access(std::string(name).c_str(), F_OK) != 0);
-    }
-
-    void report(const std::string& path, const Error& error) {
-        diagnostics_.push_back(fault_at("unreadable-file", error.message(), Position{path, 0, 0}, "", error.exit()));
-    }
-
-    Diagnostics& diagnostics_;
-    PackedFiles packed_;
-    std::vector<std::string> files_;
-    std::unordered_set<std::string> names_;
-    std::set<std::pair<dev_t, ino_t>> open_, entered_, seen_;  ///< links can make endless paths to what was entered
-};
 
 /// True if nobody has written to `path` for a minute.
 bool is_abandoned(const std::string& path) {
@@ -161,14 +85,6 @@ bool is_uuid(std::string_view text) noexcept {
 }
 
 }  // namespace
-
-std::vector<std::string> object_files(const std::string& directory, Diagnostics& diagnostics, PackedFiles packed) {
-    Walk walk(diagnostics, packed);
-    walk.enter(directory.substr(0, std::max<std::size_t>(directory.find_last_not_of('/') + 1, 1)));
-    auto files = walk.files();
-    std::sort(files.begin(), files.end());
-    return files;
-}
 
 DirectoryStore::DirectoryStore(std::string path, sys::FileOps& ops) : path_(std::move(path)), ops_(ops) {
     while (path_.size() > 1 && path_.back() == '/') path_.pop_back();
@@ -219,11 +135,10 @@ Snapshot DirectoryStore::read_locked() {
     }
     if (failed != 0) throw from_errno(failed, "cannot read " + path_);
     Snapshot snapshot;
-    Walk walk(snapshot.diagnostics);
-    walk.enter(path_);
-    const auto files = walk.files();
+    auto found = find_object_files(path_, snapshot.diagnostics);
+    const auto& files = found.files;
     const std::set<std::string_view> present(files.begin(), files.end());
-    listed_ = std::move(walk).names();
+    listed_ = std::move(found.names);
     listed_sum_ = 0;
     for (const auto& name : listed_) listed_sum_ += path_hash(name);
     cache_.forget([&](const std::string& file) { return !present.contains(file); });
@@ -303,9 +218,7 @@ bool DirectoryStore::has_new_files() {
         return true;
     }
     Diagnostics faults;
-    Walk walk(faults);
-    walk.enter(path_);
-    const auto names = std::move(walk).names();
+    const auto names = find_object_files(path_, faults).names;
     return !faults.empty() ||
            std::any_of(names.begin(), names.end(), [&](const std::string& name) { return !listed_.contains(name); });
 }

@@ -19,15 +19,6 @@
 
 namespace kmm::cluster {
 
-/// Whether files that gzip has packed are taken.
-enum class PackedFiles { skip, take };
-
-/// The *.yaml, *.yml and *.json below a directory, sorted by path; links are followed, names that start with a dot are
-/// skipped, and a file that several links lead to is there once. Faults: unreadable-file (also a link that leads
-/// nowhere), symlink-loop. With PackedFiles::take those that gzip has packed, too: NAME.gz, unless NAME is beside it.
-[[nodiscard]] std::vector<std::string> object_files(const std::string& directory, Diagnostics& diagnostics,
-                                                    PackedFiles packed = PackedFiles::skip);
-
 /// Every *.yaml, *.yml and *.json below the directory holds one object; where a file lies does not matter, only its
 /// kind and name. Names that start with a dot are skipped. Objects that the store creates go to
 /// nodemodulesconfigs/NAME.yaml. Changes touch the changed fields only: comments, order and unknown fields stay
@@ -39,7 +30,7 @@ public:
     DirectoryStore(std::string path, sys::FileOps& ops);
 
     /// Codes of diagnostics beyond those of the readers and decoders: unreadable-file, one-object-per-file,
-    /// symlink-loop. Errors: not_found "cluster-not-found" when there is no such directory.
+    /// symlink-loop, link-leaves. Errors: not_found "cluster-not-found" when there is no such directory.
     [[nodiscard]] Snapshot read() override;
 
     /// Reads the files in which the objects were last time. If one is not there any more, or cannot be read, it reads

@@ -20,13 +20,14 @@
 #include "base/shell_word.hpp"
 #include "base/text.hpp"
 #include "cluster/folder/compare_reference.hpp"
-#include "cluster/folder/directory_store.hpp"
 #include "cluster/folder/flux_variables.hpp"
 #include "cluster/folder/folder_notes.hpp"
 #include "cluster/folder/foreign_text.hpp"
 #include "cluster/folder/gitops.hpp"
 #include "cluster/folder/kustomize.hpp"
+#include "cluster/folder/object_files.hpp"
 #include "cluster/folder/text_source.hpp"
+#include "sys/input_deadline.hpp"
 #include "sys/missing_file.hpp"
 #include "sys/two_threads.hpp"
 #include "value/object_stream.hpp"
@@ -147,9 +148,10 @@ std::optional<std::string> chart_of(const std::set<std::string>& charts, std::st
 
 class DocumentReader {
 public:
-    DocumentReader(DocumentTarget& target, Diagnostics& diagnostics,
+    /// `names` are all that is read.
+    DocumentReader(const std::vector<std::string>& names, DocumentTarget& target, Diagnostics& diagnostics,
                    const std::function<bool(std::string_view)>& is_ignored)
-        : target_(target), diagnostics_(diagnostics), is_ignored_(is_ignored) {}
+        : names_(names), target_(target), diagnostics_(diagnostics), is_ignored_(is_ignored) {}
 
     void read_named(const std::string& name) {
         if (name == "-") {
@@ -177,7 +179,7 @@ private:
     /// `name` has no slash at its end, but for the root.
     void read_directory(const std::string& name) {
         const std::size_t faults = diagnostics_.size();
-        const auto found = object_files(name, diagnostics_, PackedFiles::take);
+        const auto found = object_files(name, diagnostics_, PackedFiles::take, names_);
         if (found.empty() && diagnostics_.size() == faults) {
             report(diagnostics_, Severity::warning, "no-documents", Exit::data, name,
                    "no *.yaml, *.yml or *.json file in this directory");
@@ -189,11 +191,16 @@ private:
         const auto ignored = [&](std::string_view file) {
             return is_ignored_ && is_ignored_(file.substr(std::min(prefix, file.size())));
         };
+        std::erase_if(diagnostics_, [&](const Diagnostic& fault) {
+            return fault.code == "link-leaves" && fault.position->file.starts_with(name) &&
+                   ignored(fault.position->file);
+        });
         std::vector<std::string> taken;
         std::remove_copy_if(found.begin(), found.end(), std::back_inserter(taken), ignored);
         gitops_ = GitOpsPaths::among(name, taken);
         const auto references = CompareReferences::among(taken);
         for (const auto& file : taken) {
+            sys::require_input_time(file);
             if (references.has(file)) {
                 notes_.compared.push_back(file);
             } else {
@@ -423,6 +430,7 @@ private:
         diagnostics_.insert(diagnostics_.end(), faults.begin(), faults.end());
     }
 
+    const std::vector<std::string>& names_;
     DocumentTarget& target_;
     Diagnostics& diagnostics_;
     const std::function<bool(std::string_view)>& is_ignored_;
@@ -450,7 +458,7 @@ std::vector<std::string> read_documents(const std::vector<std::string>& names, a
 std::vector<std::string> read_documents(const std::vector<std::string>& names, DocumentTarget& target,
                                         Diagnostics& diagnostics,
                                         const std::function<bool(std::string_view path)>& is_ignored) {
-    DocumentReader reader(target, diagnostics, is_ignored);
+    DocumentReader reader(names, target, diagnostics, is_ignored);
     for (const auto& name : names) { reader.read_named(name); }
     reader.end();
     return std::move(reader).files();

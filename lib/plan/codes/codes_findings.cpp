@@ -41,6 +41,10 @@ constexpr std::array k_finding_texts{
              "Files below a directory are read as they stand: patches of kustomize, Flux and Argo CD are left out, "
              "their namespace and values of variables count. validate says so as a note, verbs that plan as a warning.",
              "give the verb what the command in the hint prints"},
+    CodeText{"link-leaves", "finding", "a link leads out of the directory that is read",
+             "It is not followed: whoever writes into that directory would choose which files of this machine are "
+             "read or written. Links that stay in the directory are followed.",
+             "name what it leads to with -f, too, or remove the link"},
     CodeText{"missing-field", "finding", "a required field is missing",
              "The CRD, or Kubernetes' own schema, requires it: the API server refuses the object. Of Pods, Secrets and "
              "others that KMM does not define a missing namespace is a note: they are left out.",

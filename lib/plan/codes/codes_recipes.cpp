@@ -71,12 +71,13 @@ constexpr std::array k_recipe_texts{
              "spec.chart has another name or version than Chart.yaml.",
              "give the chart that it asks for, or correct spec.chart"},
     CodeText{"chart-link", "finding", "a link leads out of a chart",
-             "The link is followed, as Helm does: the author of the chart chooses which files of this machine become a "
-             "part of it.",
-             "copy the file into the chart, or leave it out by .helmignore"},
+             "By such a link the author of a chart chooses which files of this machine become a part of what is "
+             "printed. It is an error; with --follow-links it is followed, as Helm does, with a warning. /proc, /sys "
+             "and /dev are not read through links.",
+             "copy the file into the chart, leave it out by .helmignore, or give --follow-links"},
     CodeText{"chart-not-found", "error", "the chart of a recipe cannot be found",
-             "Charts come from --chart, from repositories file://DIR and from "
-             "ConfigMaps cm://NAMESPACE/NAME among the documents.",
+             "Charts come from --chart, from repositories file://DIR below the current directory or one of -f, and "
+             "from ConfigMaps cm://NAMESPACE/NAME among the documents.",
              "give --chart NAME=DIR"},
     CodeText{"dependency-cycle", "error", "SpecialResources need each other in a circle", "The message has the path.",
              "remove one of the dependencies"},

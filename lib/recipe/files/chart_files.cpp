@@ -14,6 +14,7 @@
 #include "recipe/goyaml/yaml.hpp"
 #include "sys/directory.hpp"
 #include "sys/file_ops.hpp"
+#include "sys/real_path.hpp"
 
 namespace kmm::recipe::files {
 
@@ -34,10 +35,12 @@ bool is_address(std::string_view text) {
 
 class ChartWalk {
 public:
-    explicit ChartWalk(std::string root) : root_(std::move(root)), real_root_(fs::canonical(root_)) {
+    ChartWalk(std::string root, OuterLinks links)
+        : root_(std::move(root)), real_root_(fs::canonical(root_)), links_(links) {
         const std::string rules = root_ + "/.helmignore";
         if (!fs::exists(rules)) { return; }
         require_file(rules, "replace it by a file");
+        note_link(rules);
         ignore_.add(sys::read_file(rules, recipe::chart::k_file_size_max), rules);
     }
 
@@ -56,6 +59,7 @@ public:
 private:
     std::string root_;
     fs::path real_root_;
+    OuterLinks links_;
     Diagnostics notices_;
     recipe::chart::Ignore ignore_;
     std::vector<File> files_;
@@ -84,22 +88,27 @@ private:
         }
     }
 
-    /// Whether `above` is `path` or a directory that it is in. Both are canonical.
-    static bool holds(const fs::path& above, const fs::path& path) {
-        return std::mismatch(above.begin(), above.end(), path.begin(), path.end()).first == above.end();
+    [[noreturn]] static void refuse_link(const std::string& whole, const std::string& target) {
+        throw Error(Exit::data, "chart-link", fmt::format("a link leads out of the chart, to {}", base::escape(target)))
+            .at(Position{whole, 0, 0})
+            .hint(sys::is_of_machine(target) ? "remove it, or leave it out by .helmignore"
+                                             : "copy the file into the chart, leave the link out by .helmignore, or "
+                                               "give --follow-links");
     }
 
-    /// What is at `whole` is used. A link that leads out of the chart is followed, as Helm does, but named: the author
-    /// of the chart chooses which files of this machine become a part of it.
+    /// What is at `whole` is to be used. Where a link leads out of the chart, its author chooses which files of this
+    /// machine become a part of it: Helm follows it, here that has to be asked for. Errors: "bad-chart", "chart-link".
     void note_link(const std::string& whole) {
         if (!fs::is_symlink(fs::symlink_status(whole))) { return; }
         const fs::path target = fs::canonical(whole);
-        if (holds(target, fs::canonical(fs::path(whole).parent_path()))) {
+        if (sys::is_below(target, fs::canonical(fs::path(whole).parent_path()))) {
             throw Error(Exit::data, "bad-chart", "the link leads to a directory that it is in")
                 .at(Position{whole, 0, 0})
                 .hint("remove it, or leave it out by .helmignore");
         }
-        if (holds(real_root_, target)) { return; }
+        const bool is_machine = sys::is_of_machine(target) && !sys::is_of_machine(real_root_);
+        if (sys::is_below(real_root_, target) && !is_machine) { return; }
+        if (is_machine || links_ == OuterLinks::refuse) { refuse_link(whole, target.string()); }
         notices_.push_back({Severity::warning, "chart-link",
                             fmt::format("a link leads out of the chart: what is at {} is used",
                                         base::escape(target.string())),
@@ -111,6 +120,9 @@ private:
         if (depth > k_depth_max) {
             too_large(path, fmt::format("directories are nested more than {} deep", k_depth_max));
         }
+        // Such as below a link to the root that is followed.
+        const fs::path real = fs::canonical(path);
+        if (sys::is_of_machine(real) && !sys::is_of_machine(real_root_)) { refuse_link(path, real.string()); }
         for (const auto& entry : sys::list_directory(path)) {
             const std::string name = below.empty() ? entry.name : below + '/' + entry.name;
             const std::string whole = root_ + '/' + name;
@@ -128,8 +140,8 @@ private:
                 continue;
             }
             if (ignore_.ignores(name, false)) { continue; }
-            require_file(whole, "remove it, or leave it out by .helmignore");
             note_link(whole);
+            require_file(whole, "remove it, or leave it out by .helmignore");
             File file{name, sys::read_file(whole, recipe::chart::k_file_size_max)};
             size_ += file.data.size();
             if (size_ > recipe::chart::k_chart_size_max) {
@@ -173,7 +185,11 @@ std::vector<std::string> listed_files(const std::string& list) {
 
 }  // namespace
 
-recipe::chart::Chart read_chart(const std::string& path) {
+cli::Option follow_links_option() {
+    return cli::option(std::string(k_follow_links), "", "follow links that lead out of a chart, as Helm does");
+}
+
+recipe::chart::Chart read_chart(const std::string& path, OuterLinks links) {
     if (is_address(path)) {
         throw Error(Exit::usage, "bad-value",
                     fmt::format("expected a directory or a .tgz, found the address {}", base::escape(path)))
@@ -181,7 +197,7 @@ recipe::chart::Chart read_chart(const std::string& path) {
     }
     std::string place = path;
     while (place.size() > 1 && place.ends_with('/')) { place.pop_back(); }
-    if (fs::is_directory(place)) { return ChartWalk(place).load(); }
+    if (fs::is_directory(place)) { return ChartWalk(place, links).load(); }
     return recipe::chart::load_chart(
         recipe::chart::read_archive(sys::read_file(place, recipe::chart::k_chart_size_max), place), place);
 }

@@ -3,19 +3,30 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "cli/app.hpp"
 #include "recipe/chart/chart.hpp"
 #include "recipe/chart/render.hpp"
 #include "recipe/chart/strvals.hpp"
 
 namespace kmm::recipe::files {
 
-/// The chart in a directory, without what its .helmignore leaves out, or in a .tgz. Links are followed; those that lead
-/// out of the directory are among its notices. Errors: not_found "io" if it is not there, usage "bad-value" for an
-/// address, those of load_chart; data "bad-chart" for devices, sockets and pipes in it, "recipe-too-large" for more
-/// than 100 MiB.
-[[nodiscard]] recipe::chart::Chart read_chart(const std::string& path);
+/// What is done with links in a chart that lead out of it. None is followed to /proc, /sys and /dev.
+enum class OuterLinks { refuse, follow };
+
+/// The name of the option that makes links OuterLinks::follow.
+constexpr std::string_view k_follow_links = "follow-links";
+
+/// The option k_follow_links.
+[[nodiscard]] cli::Option follow_links_option();
+
+/// The chart in a directory, without what its .helmignore leaves out, or in a .tgz. Links within the directory are
+/// followed; those that lead out of it are errors, or followed and among its notices. Errors: not_found "io" if it is
+/// not there, usage "bad-value" for an address, those of load_chart; data "chart-link" for links, "bad-chart" for
+/// devices, sockets and pipes in it, "recipe-too-large" for more than 100 MiB.
+[[nodiscard]] recipe::chart::Chart read_chart(const std::string& path, OuterLinks links);
 
 /// One --set, --set-string, --set-json, --set-file or --set-literal.
 struct SetArgument {

@@ -9,13 +9,15 @@
 #include "api/recipe_kind.hpp"
 #include "base/clean_path.hpp"
 #include "base/text.hpp"
-#include "cluster/folder/directory_store.hpp"
 #include "cluster/folder/documents.hpp"
+#include "cluster/folder/object_files.hpp"
 #include "recipe/files/chart_files.hpp"
 #include "recipe/files/observe.hpp"
 #include "recipe/plan/recipes.hpp"
 #include "recipe/resource/graph.hpp"
+#include "sys/directory.hpp"
 #include "sys/file_ops.hpp"
+#include "sys/real_path.hpp"
 #include "sys/trusted_tree.hpp"
 #include "value/reader.hpp"
 
@@ -151,7 +153,7 @@ RecipeDocuments read_recipe_documents(const cli::Args& args, kube::Client* clien
             read_document_file(name, documents.all, faults);
             continue;
         }
-        const auto files = cluster::object_files(name, faults);
+        const auto files = cluster::object_files(name, faults, cluster::PackedFiles::skip, names);
         for (const auto& file : files) {
             if (!is_in_chart(file, files)) { read_document_file(file, documents.all, faults); }
         }
@@ -218,7 +220,14 @@ void require_known(const std::string& name, const std::string& option, const Rec
 }  // namespace
 
 ChartPlaces::ChartPlaces(const cli::Args& args, const RecipeDocuments& documents, const std::vector<std::string>& names)
-    : documents_(documents) {
+    : documents_(documents),
+      links_(args.flag(k_follow_links) ? OuterLinks::follow : OuterLinks::refuse) {
+    auto roots = args.all("filename");
+    roots.emplace_back(".");
+    for (const auto& name : roots) {
+        const auto directory = fs::is_directory(name) ? name : sys::parent_of(name);
+        if (auto real = sys::real_path(directory)) { roots_.push_back(std::move(*real)); }
+    }
     for (const auto& text : args.all("chart")) {
         const std::size_t equals = text.find('=');
         const bool named = equals != std::string::npos && text.find('/') > equals;
@@ -260,7 +269,7 @@ recipe::chart::Chart ChartPlaces::chart(const std::string& resource, const rp::C
 
 recipe::chart::Chart ChartPlaces::read(const std::string& place) const {
     if (documents_.is_applied) { sys::require_trusted_tree(place, "chart"); }
-    return read_chart(place);
+    return read_chart(place, links_);
 }
 
 recipe::chart::Chart ChartPlaces::load(const std::string& resource, const rp::ChartReference& reference) const {
@@ -279,17 +288,29 @@ recipe::chart::Chart ChartPlaces::load(const std::string& resource, const rp::Ch
     while (path.size() > 1 && path.ends_with('/')) { path.pop_back(); }
     // A relative one lies beside the file with the resource, or below the current directory.
     std::vector<std::string> places{path};
-    if (auto beside = path.starts_with('/') ? "" : directory_of_resource(resource); !beside.empty()) {
-        places.insert(places.begin(), beside + '/' + path);
-    }
+    const std::string beside = directory_of_resource(resource);
+    if (!path.starts_with('/') && !beside.empty()) { places.insert(places.begin(), beside + '/' + path); }
     std::vector<std::string> tried;
+    bool outside = false;
     for (const auto& place : places) {
         for (const auto& candidate :
              {place + '/' + reference.name + '-' + reference.version + ".tgz",
               place + '/' + reference.name + '-' + reference.version, place + '/' + reference.name, place}) {
-            if (has_chart(candidate)) { return read(candidate); }
+            // Whoever writes the resource must not choose what else of this machine is rendered.
+            const auto real = sys::real_path(candidate);
+            const bool is_inside = real && std::any_of(roots_.begin(), roots_.end(), [&](const auto& root) {
+                                       return sys::is_below(root, *real);
+                                   });
+            if (is_inside && has_chart(candidate)) { return read(candidate); }
+            outside = outside || (!is_inside && has_chart(candidate));
             tried.push_back(candidate);
         }
+    }
+    if (outside) {
+        throw chart_not_found(
+            resource, reference,
+            fmt::format("chart {} in {} is neither below the current directory nor below one of -f",
+                        base::escape(reference.name), base::escape(url)));
     }
     throw chart_not_found(resource, reference,
                           fmt::format("there is no chart {} {} in {}", base::escape(reference.name),

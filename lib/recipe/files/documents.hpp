@@ -2,6 +2,7 @@
 // Documents, facts and charts of recipes.
 #pragma once
 
+#include <filesystem>
 #include <map>
 #include <mutex>
 #include <string>
@@ -11,6 +12,7 @@
 #include "cli/app.hpp"
 #include "kube/client.hpp"
 #include "recipe/chart/chart.hpp"
+#include "recipe/files/chart_files.hpp"
 #include "recipe/resource/facts.hpp"
 #include "recipe/resource/release_kinds.hpp"
 #include "recipe/resource/resource.hpp"
@@ -67,6 +69,8 @@ public:
 
 private:
     const RecipeDocuments& documents_;
+    OuterLinks links_;
+    std::vector<std::filesystem::path> roots_;  ///< where charts of spec.chart.repository may be
     std::map<std::string, std::string> given_;
     std::mutex mutex_;  ///< of loaded_
     std::map<std::string, recipe::chart::Chart> loaded_;

@@ -37,7 +37,8 @@ std::vector<cli::Option> recipe_sources() {
         file,
         cli::repeatable(cli::option("chart", "[NAME=]DIR", "chart of a resource or of that name: directory or .tgz")),
         cli::repeatable(cli::option("facts", "FILE", "what a cluster would say: kernels, versions, proxy")),
-        values_from, cli::repeatable(cli::option("fact", "MEMBER=VALUE", "one fact, over those of --facts"))};
+        values_from, cli::repeatable(cli::option("fact", "MEMBER=VALUE", "one fact, over those of --facts")),
+        follow_links_option()};
 }
 
 void require_resources(const RecipeDocuments& documents) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "recipe/govalue/convert.hpp"
 #include "recipe/govalue/printer.hpp"
 
 namespace kmm::recipe::tmpl {
@@ -21,6 +22,7 @@ public:
             printer_.out += format_.substr(at_, percent - at_);
             at_ = percent;
             if (at_ < format_.size()) { directive(); }
+            check_size(printer_.out.size());
         }
         extra();
         return std::move(printer_.out);
@@ -215,6 +217,7 @@ std::string sprint(const List& arguments) {
         const bool text = arguments[i].is_text();
         if (i > 0 && !text && !before_text) { out += ' '; }
         out += print_value(arguments[i]);
+        check_size(out.size());
         before_text = text;
     }
     return out;
@@ -225,6 +228,7 @@ std::string sprintln(const List& arguments) {
     for (std::size_t i = 0; i < arguments.size(); ++i) {
         if (i > 0) { out += ' '; }
         out += print_value(arguments[i]);
+        check_size(out.size());
     }
     return out + '\n';
 }

@@ -128,6 +128,13 @@ Value Value::appended(Value item) const {
     return longer;
 }
 
+std::uint64_t Value::own_bytes() const noexcept {
+    constexpr std::uint64_t k_member = sizeof(Map::value_type) + 4 * sizeof(void*);
+    if (ref_.use_count() != 1) { return 0; }
+    if (is_text() || type_ == Type::bytes) { return text().size(); }
+    return is_list() ? items().size() * sizeof(Value) : is_map() ? members().size() * k_member : 0;
+}
+
 const Record* Value::as_record() const noexcept {
     return type_ == Type::record ? static_cast<const Record*>(ref_.get()) : nullptr;
 }

@@ -106,6 +106,9 @@ public:
     [[nodiscard]] const Time& as_time() const noexcept;
     /// The same members or items seen as another type of the same shape.
     [[nodiscard]] Value as(Type type) const;
+    /// Bytes of the text, list or map that this value alone holds, without what is in their items; 0 for what is shared
+    /// with another value, which has made it.
+    [[nodiscard]] std::uint64_t own_bytes() const noexcept;
     /// Whether both share what they hold.
     [[nodiscard]] bool same_ref(const Value& other) const noexcept { return ref_ == other.ref_; }
     /// invalid in place of nil: what Go does with an interface at the end of a pipeline.

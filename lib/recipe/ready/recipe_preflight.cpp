@@ -12,7 +12,7 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
-#include "cluster/folder/directory_store.hpp"
+#include "cluster/folder/object_files.hpp"
 #include "digest/digest.hpp"
 #include "plan/fleet/survey.hpp"
 #include "preflight/images.hpp"

@@ -10,6 +10,7 @@
 #include "recipe/golib/version.hpp"
 #include "recipe/govalue/format.hpp"
 #include "recipe/sprig/sprig.hpp"
+#include "recipe/template/engine.hpp"
 
 namespace kmm::recipe::tmpl {
 namespace {
@@ -36,7 +37,10 @@ std::span<const Function> digest_functions() {
              return Value::string(std::to_string((high << 16U) | low));
          }},
         {"derivePassword", "ussss", false,
-         [](Call&, List& a) {
+         [](Call& call, List& a) {
+             // scrypt takes as long as so many steps.
+             constexpr std::uint64_t k_scrypt = 100'000;
+             call.run.step(k_scrypt);
              return Value::string(derive_password(static_cast<std::uint32_t>(a[0].as_int()), a[1].text(), a[2].text(),
                                                   a[3].text(), a[4].text()));
          }},

@@ -8,6 +8,7 @@
 
 #include "recipe/govalue/convert.hpp"
 #include "recipe/sprig/sprig.hpp"
+#include "recipe/template/engine.hpp"
 
 namespace kmm::recipe::tmpl {
 
@@ -96,10 +97,11 @@ Value sliced(Call&, List& a) {
     return Value::list(List(items.begin() + start, items.begin() + end), a[0].type());
 }
 
-Value concatenated(Call&, List& a) {
+Value concatenated(Call& call, List& a) {
     Value all = Value::none(Type::list);
     for (const auto& list : a) {
         const Value more = list_of(list, "concat");
+        call.run.make(more.items().size() * sizeof(Value));
         if (all.items().empty() && more.type() == Type::list && !more.items().empty()) {
             all = more;
             continue;

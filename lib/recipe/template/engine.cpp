@@ -132,8 +132,18 @@ Run::~Run() {
     for (auto& [map, value] : changed_) { value.shared_map()->clear(); }
 }
 
-void Run::step() {
-    if (++steps_ > limits_.steps_max) {
+void Run::make(std::uint64_t bytes) {
+    made_ += bytes;
+    if (made_ > limits_.made_max) {
+        throw Fault{fmt::format("the templates make more than {} of texts and lists",
+                                base::format_bytes(limits_.made_max)),
+                    "recipe-too-large", "does a text or list grow in a loop?"};
+    }
+}
+
+void Run::step(std::uint64_t steps) {
+    steps_ += steps;
+    if (steps_ > limits_.steps_max) {
         throw Fault{fmt::format("the templates need more than {} steps", limits_.steps_max), "recipe-too-large",
                     "is there a loop without an end?"};
     }

@@ -21,6 +21,7 @@ namespace kmm::recipe::tmpl {
 /// Bounds for hostile templates; exceeding one is data "recipe-too-large".
 struct Limits {
     std::uint64_t steps_max = 50'000'000;         ///< statements and operands, over all templates of an engine
+    std::uint64_t made_max = std::uint64_t{1} << 30U;  ///< bytes that functions make, over all templates of an engine
     std::size_t depth_max = 1200;                 ///< templates that call each other
     std::size_t output_max = k_output_max;        ///< bytes of one template, and of one text that a function makes
 };
@@ -72,8 +73,11 @@ public:
     /// A map that templates have changed: it may contain itself. When the run ends it is emptied, so that nothing keeps
     /// it for ever.
     void remember(const Value& map) { changed_.emplace(map.shared_map(), map); }
-    /// Counts a step; throws Fault "recipe-too-large".
-    void step();
+    /// Counts steps; throws Fault "recipe-too-large".
+    void step(std::uint64_t steps = 1);
+    /// Counts bytes that a function has made, or is to make, whether they are kept or not; throws Fault
+    /// "recipe-too-large".
+    void make(std::uint64_t bytes);
     const Limits& limits() const noexcept { return limits_; }
     const Library& functions;  ///< of `tpl`, and of methods
     std::map<std::string, int, std::less<>> included;  ///< how deep `include` of a name is nested
@@ -93,7 +97,7 @@ public:
 
 private:
     Limits limits_;
-    std::uint64_t steps_ = 0;
+    std::uint64_t steps_ = 0, made_ = 0;
     std::map<const Map*, Value> changed_;
 };
 

@@ -150,6 +150,23 @@ Value Execution::field(const Value& dot, const Value& receiver, const Operand& o
     fail(operand, fmt::format("can't evaluate field {} in type {}", name, type_name(receiver)), receiver);
 }
 
+namespace {
+
+/// Functions whose results share nothing with what they are given.
+bool is_deep(std::string_view function) noexcept {
+    return function.starts_with("from") || function.ends_with("eepCopy");
+}
+
+/// own_bytes() of a value and of all that is in it.
+std::uint64_t all_bytes(const Value& value) {
+    std::uint64_t bytes = value.own_bytes();
+    for (const auto& item : value.items()) { bytes += all_bytes(item); }
+    for (const auto& [key, member] : value.members()) { bytes += key.size() + all_bytes(member); }
+    return bytes;
+}
+
+}  // namespace
+
 Value Execution::call_function(const Value& dot, const Operand& operand, const Command* command, Final last) {
     const Function& function = *operand.function;
     if (function.name == "and" || function.name == "or") {
@@ -164,7 +181,9 @@ Value Execution::call_function(const Value& dot, const Operand& operand, const C
         };
         return placed(operand.at, shown, [&] {
             if (function.is_random) { use_placeholder(operand); }
-            return function.call(call, arguments);
+            Value made = function.call(call, arguments);
+            run_.make(is_deep(function.name) ? all_bytes(made) : made.own_bytes());
+            return made;
         });
     };
     if (function.name == "include" || function.name == "tpl") {

@@ -25,6 +25,24 @@ TEST_SUITE("base::ci_text") {
         CHECK(CiFilter().pass("##teamcity[x]") == "##teamcity\\x5bx]");
     }
 
+    TEST_CASE("sections of GitLab's log are made harmless, anywhere in a line") {
+        const std::string start = "a section_start:1560896352:evil[collapsed=true]\r\x1b[0K";
+        const std::string end = "section_section_end:1:evil\r\x1b[0K";
+        const std::string other = "section_start: a\nsections:\nsection_end:\nsection_start:1\nsection_stend:1:a";
+        CHECK(CiFilter().pass(start) == "a section_start:1560896352\\u003aevil[collapsed=true]\r\x1b[0K");
+        CHECK(CiFilter().pass(end) == "section_section_end:1\\u003aevil\r\x1b[0K");
+        CHECK(CiFilter().pass("##section_section_start:1:##[a]") == "##section_section_start:1\\u003a##\\x5ba]");
+        CHECK(CiFilter().pass(other) == other);
+        CHECK(has_ci_command(start));
+        for (const auto& text : {start, end, other}) {
+            for (std::size_t cut = 0; cut <= text.size(); ++cut) {
+                CiFilter filter;
+                const std::string first = filter.pass(text.substr(0, cut));
+                CHECK(first + filter.pass(text.substr(cut)) == CiFilter().pass(text));
+            }
+        }
+    }
+
     TEST_CASE("other text stays as it is") {
         for (const std::string text :
              {"a::b", "x ::error::", "# [a](b)", "## a [b]", "#[x", ": :x", "", "a\n\n", "std::string\n  a::b\n"}) {
@@ -35,7 +53,7 @@ TEST_SUITE("base::ci_text") {
     }
 
     TEST_CASE("one piece and single bytes come to the same, whatever they are") {
-        const std::string alphabet = ":#[a \n\r\xC2";
+        const std::string alphabet = ":#[a \n\r\xC2se";
         std::string text;
         unsigned number = 1;
         for (int i = 0; i < 20'000; ++i) {

@@ -373,28 +373,6 @@ TEST_SUITE("cluster::unit") {
         CHECK(objects.config_maps.at(0).data.at("a").empty());
     }
 
-    TEST_CASE("links in a directory are followed, as those of a mounted ConfigMap; one that leads nowhere is a fault") {
-        const sys::TempDir top("kmm-documents");
-        write(top.path() + "/in/..data/a.yaml", node_text("a"));
-        write(top.path() + "/elsewhere/b.yaml", node_text("b"));
-        std::filesystem::create_symlink("..data/a.yaml", top.path() + "/in/a.yaml");
-        std::filesystem::create_symlink("../elsewhere", top.path() + "/in/more");
-        std::filesystem::create_symlink("../elsewhere", top.path() + "/in/twice");
-        api::Objects objects;
-        Diagnostics diagnostics;
-        static_cast<void>(cluster::read_documents({top.path() + "/in"}, objects, diagnostics));
-        api::finish(objects, diagnostics);
-        CHECK(diagnostics.empty());
-        CHECK(objects.nodes.size() == 2);
-        std::filesystem::create_symlink("nowhere", top.path() + "/in/dead.yaml");
-        std::filesystem::create_symlink("..", top.path() + "/in/loop");
-        static_cast<void>(cluster::read_documents({top.path() + "/in/"}, objects, diagnostics));
-        REQUIRE(diagnostics.size() == 2);
-        CHECK(diagnostics[0].code == "unreadable-file");
-        CHECK(diagnostics[0].position->file == top.path() + "/in/dead.yaml");
-        CHECK(diagnostics[1].code == "symlink-loop");
-    }
-
     TEST_CASE("deep directories are no loop") {
         sys::TempDir top("kmm-deep");
         std::string path = top.path();

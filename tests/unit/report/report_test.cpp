@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
+#include <optional>
+
+#include "base/invisible.hpp"
+#include "report/formats.hpp"
 #include "unit/report/sample.hpp"
 #include "value/reader.hpp"
 
@@ -15,6 +19,37 @@ value::Node json(const std::string& text) {
     REQUIRE(faults.empty());
     REQUIRE(documents.size() == 1);
     return documents.front().root;
+}
+
+void append_utf8(std::string& text, std::uint32_t point) {
+    if (point >= 0xD800 && point < 0xE000) { return; }
+    const auto add = [&](std::uint32_t byte) { text.push_back(static_cast<char>(byte)); };
+    const auto more = [&](unsigned shift) { add(0x80U | ((point >> shift) & 0x3FU)); };
+    if (point < 0x80) { return add(point); }
+    if (point < 0x800) {
+        add(0xC0U | (point >> 6U));
+        return more(0);
+    }
+    if (point < 0x10000) {
+        add(0xE0U | (point >> 12U));
+    } else {
+        add(0xF0U | (point >> 18U));
+        more(12);
+    }
+    more(6);
+    more(0);
+}
+
+/// The first code point of valid UTF-8 that nobody sees, or that XML does not have.
+std::optional<std::uint32_t> first_invisible(const std::string& text) {
+    for (std::size_t at = 0; at < text.size();) {
+        const auto lead = static_cast<unsigned char>(text[at]);
+        const std::size_t length = lead < 0x80U ? 1 : lead < 0xE0U ? 2 : lead < 0xF0U ? 3 : 4;
+        const auto point = base::code_point(std::string_view(text).substr(at, length));
+        if (base::is_invisible(point) || point == 0x7F || (point < 0x20 && point != '\n')) { return point; }
+        at += length;
+    }
+    return std::nullopt;
 }
 
 std::size_t occurrences(const std::string& text, std::string_view part) {
@@ -71,6 +106,25 @@ TEST_SUITE("report::unit") {
         CHECK(text.find("file=\"m a.yaml\" line=\"3\"") != std::string::npos);
         report.fail_on = Severity::warning;
         CHECK(occurrences(to_junit(report), "<failure ") == 3);
+    }
+
+    TEST_CASE("every form can be read and shows nothing invisible, whatever code points a finding has") {
+        constexpr std::uint32_t k_chunk = 0x2000;
+        for (std::uint32_t first = 0; first < 0x110000; first += k_chunk) {
+            std::string text;
+            for (std::uint32_t point = first; point < first + k_chunk; ++point) { append_utf8(text, point); }
+            Report report = sample::report();
+            report.findings = {sample::finding(Severity::error, "a", text, text)};
+            report.findings[0].hint = text;
+            report.files = {text};
+            CAPTURE(first);
+            for (const auto& format : format_names()) {
+                CAPTURE(format);
+                const std::string written = text_of(format, report);
+                if (format == "sarif" || format == "codequality") { static_cast<void>(json(written)); }
+                CHECK_FALSE(first_invisible(written));
+            }
+        }
     }
 
     TEST_CASE("html: a row a finding, and nothing of a finding is markup") {

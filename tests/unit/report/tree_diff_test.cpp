@@ -56,6 +56,12 @@ TEST_SUITE("report::unit") {
         CHECK(unified("a", "b", changes) == "--- a\n+++ b\n@@ metadata.labels @@\n-a.b/c: v1\n+a.b/c: v2\n");
     }
 
+    TEST_CASE("characters that nobody sees are seen in a diff") {
+        const auto changes = tree_changes(tree(R"({"a\u202e": {"b": x}})"), tree(R"({"a\u202e": {"b": "x\u200b"}})"));
+        CHECK(unified("a", "b\xE2\x80\xAE", changes) ==
+              "--- a\n+++ b\\xe2\\x80\\xae\n@@ a\\xe2\\x80\\xae @@\n-b: x\n+b: \"x\\u200b\"\n");
+    }
+
     TEST_CASE("a whole object that is missing, and kinds that change") {
         CHECK(unified("/dev/null", "b", tree_changes(value::Node(), tree("{a: 1, b: {c: d}}"))) ==
               "--- /dev/null\n+++ b\n@@ . @@\n+a: 1\n+b:\n+  c: d\n");

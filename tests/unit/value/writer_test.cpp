@@ -142,6 +142,18 @@ TEST_SUITE("value::writer") {
         }
     }
 
+    TEST_CASE("characters that nobody sees are written as escapes, and say the same") {
+        const std::string hidden = "a\xE2\x80\xAE\xE2\x80\x8B\xC2\xA0\xEF\xBF\xBE\xF3\xA0\x80\xA1z";
+        const Node node = Node::mapping({{hidden, hidden}, {"list", Node::sequence({hidden, "ä\xE2\x82\xAC"})}});
+        const std::string json = to_json(node);
+        CHECK(to_json(Node(hidden)) == R"("a\u202e\u200b\u00a0\ufffe\udb40\udc21z")");
+        CHECK(to_yaml(Node(hidden)) == "\"a\\u202e\\u200b\\u00a0\\ufffe\\U000e0021z\"\n");
+        CHECK(json.find("ä\xE2\x82\xAC") != std::string::npos);
+        CHECK(read_back(read_json, json).same_value(node));
+        CHECK(read_back(read_json, to_json_pretty(node)).same_value(node));
+        CHECK(read_back(read_yaml, to_yaml(node)).same_value(node));
+    }
+
     TEST_CASE("the text is fixed to the byte") {
         const auto tree = Node::mapping(
             {{"b", 1},

@@ -11,6 +11,7 @@
 #include "base/shell_word.hpp"
 #include "base/text.hpp"
 #include "cli/document.hpp"
+#include "cli/names.hpp"
 #include "kmm-plan/check/diff_plugins.hpp"
 #include "kmm-plan/source/documents.hpp"
 #include "kmm-plan/source/plan_options.hpp"
@@ -317,7 +318,7 @@ Exit run_diff(const cli::Args& args, cli::Context& context) {
         print_document(context, diff_node(source, differences, findings));
     } else if (context.output == "name") {
         for (const auto& [pair, changes] : differences) {
-            context.console.out(fmt::format("{}/{}\n", base::to_lower(pair.kind), pair.full_name()));
+            context.console.out(fmt::format("{}/{}\n", base::to_lower(pair.kind), cli::plain_name(pair.full_name())));
         }
     } else {
         context.console.out(unified_text(differences));

@@ -9,6 +9,7 @@
 #include "base/counted.hpp"
 #include "base/text.hpp"
 #include "cli/document.hpp"
+#include "cli/names.hpp"
 #include "kmm-plan/check/preflight_output.hpp"
 #include "kmm-plan/check/recipe_output.hpp"
 #include "kmm-plan/check/reporting.hpp"
@@ -158,7 +159,7 @@ void print_names(const Judged& judged, cli::Context& context) {
     context.console.out(losing_names(judged.modules));
     for (const auto& one : judged.recipes)
         if (one.text() != "pass" && !one.known)
-            context.console.out(fmt::format("{} {}\n", one.kernel, one.resource));
+            context.console.out(fmt::format("{} {}\n", cli::plain_name(one.kernel), cli::plain_name(one.resource)));
 }
 
 /// In the form of -o. `has_signatures`: signatures of modules were looked at.

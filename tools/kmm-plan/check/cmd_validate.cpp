@@ -11,6 +11,7 @@
 #include "base/shell_word.hpp"
 #include "base/text.hpp"
 #include "cli/document.hpp"
+#include "cli/names.hpp"
 #include "kmm-plan/check/reporting.hpp"
 #include "kmm-plan/source/asked.hpp"
 #include "kmm-plan/source/documents.hpp"
@@ -186,7 +187,7 @@ std::string findings_text(const Source& source) {
 std::string names_text(const api::Objects& objects) {
     std::string text;
     for (const auto& [kind, names, ending] : names_of(objects)) {
-        for (const auto& name : names) { text += fmt::format("{}/{}\n", base::to_lower(kind), name); }
+        for (const auto& name : names) { text += fmt::format("{}/{}\n", base::to_lower(kind), cli::plain_name(name)); }
     }
     return text;
 }

@@ -9,6 +9,7 @@
 
 #include "api/codec.hpp"
 #include "base/text.hpp"
+#include "cli/names.hpp"
 #include "cli/table.hpp"
 #include "cli/text.hpp"
 #include "digest/digest.hpp"
@@ -208,7 +209,8 @@ std::string losing_names(const std::vector<Verdict>& verdicts) {
     std::string text;
     for (const auto& verdict : verdicts) {
         const std::string line =
-            fmt::format("{} {}\n", verdict.surveyed->kernel, verdict.surveyed->module->full_name());
+            fmt::format("{} {}\n", cli::plain_name(verdict.surveyed->kernel),
+                        cli::plain_name(verdict.surveyed->module->full_name()));
         if (verdict.text() != "pass" && !verdict.known && told.insert(line).second) text += line;
     }
     return text;

@@ -13,6 +13,7 @@
 #include "base/last_errno.hpp"
 #include "base/text.hpp"
 #include "cli/document.hpp"
+#include "kmm-plan/source/results.hpp"
 #include "plan/codes/codes.hpp"
 #include "sys/fd.hpp"
 #include "sys/file_ops.hpp"
@@ -118,7 +119,7 @@ void Reporting::publish(const std::string& check, const std::vector<std::string>
     }
     for (const auto& format : report::format_names()) {
         const auto file = files_.find(format);
-        if (file != files_.end()) { cli::write_report(context, file->second, report::text_of(format, report)); }
+        if (file != files_.end()) { write_result(context, file->second, report::text_of(format, report)); }
     }
     if (ci_ == "github") { publish_github(report, failed(findings), context); }
 }
@@ -153,7 +154,7 @@ cli::Option metrics_cluster_option() {
 
 void write_metrics(const cli::Args& args, cli::Context& context, const std::vector<report::MetricFamily>& families) {
     if (const auto file = args.get("metrics")) {
-        cli::write_report(context, *file, report::openmetrics_text(families, args.get("metrics-cluster").value_or("")));
+        write_result(context, *file, report::openmetrics_text(families, args.get("metrics-cluster").value_or("")));
     }
 }
 

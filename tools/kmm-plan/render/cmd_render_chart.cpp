@@ -68,7 +68,9 @@ Exit run_render_chart(const cli::Args& args, cli::Context& context) {
     release.placeholders = args.flag("placeholders");
     release.is_upgrade = args.flag("is-upgrade");
     release.skip_schemas = args.flag("skip-schema-validation");
-    auto chart = recipe::files::read_chart(args.positional("CHART"));
+    auto chart = recipe::files::read_chart(
+        args.positional("CHART"), args.flag(recipe::files::k_follow_links) ? recipe::files::OuterLinks::follow
+                                                                           : recipe::files::OuterLinks::refuse);
     auto read = recipe::files::read_values(args.all("values"), set_arguments(args));
     release.given = std::move(read.files);
     Diagnostics findings;
@@ -142,6 +144,7 @@ cli::Verb render_chart_verb() {
             cli::option("is-upgrade", "", "set .Release.IsUpgrade in place of .Release.IsInstall"),
             cli::option("skip-schema-validation", "", "do not compare values with values.schema.json"),
             cli::option("placeholders", "", "fixed texts for random ones, now and certificates"),
+            recipe::files::follow_links_option(),
             cli::option("strict", "", "warnings are errors"),
         } +
         cli::common_options();

@@ -14,6 +14,8 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
+#include "cli/names.hpp"
+#include "kmm-plan/source/results.hpp"
 #include "digest/digest.hpp"
 #include "sys/directory.hpp"
 #include "sys/fd.hpp"
@@ -203,8 +205,8 @@ std::string documents_text(const std::vector<value::Node>& documents, const std:
         if (output == "jsonl") {
             text += value::to_json(document) + "\n";
         } else if (output == "name") {
-            text += fmt::format("{}/{}\n", base::to_lower(document.get_string({"kind"})),
-                                document.get_string({"metadata", "name"}));
+            text += fmt::format("{}/{}\n", cli::plain_name(base::to_lower(document.get_string({"kind"}))),
+                                cli::plain_name(document.get_string({"metadata", "name"})));
         } else {
             text += (text.empty() ? "" : "---\n") + value::to_yaml(document);
         }
@@ -214,6 +216,7 @@ std::string documents_text(const std::vector<value::Node>& documents, const std:
 
 OutputChanges write_files(sys::FileOps& ops, const std::string& directory, const std::vector<OutputFile>& files,
                           Prune prune, const std::vector<std::string>& in_use) {
+    require_way_inside(directory);
     sys::make_directories(directory, 0755);
     OwnedFiles owned = read_list(directory);
     OutputChanges changes;

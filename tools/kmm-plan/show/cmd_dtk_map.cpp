@@ -9,6 +9,7 @@
 #include "base/counted.hpp"
 #include "base/text.hpp"
 #include "cli/document.hpp"
+#include "cli/names.hpp"
 #include "cli/table.hpp"
 #include "recipe/files/documents.hpp"
 #include "recipe/files/findings.hpp"
@@ -210,7 +211,8 @@ Exit run_dtk_map(const cli::Args& args, cli::Context& context) {
     }
     if (context.output == "name") {
         for (const auto& row : map.rows) {
-            context.console.out(fmt::format("{} {}\n", row.kernel, row.toolkits.front().image));
+            context.console.out(fmt::format("{} {}\n", cli::plain_name(row.kernel),
+                                            cli::plain_name(row.toolkits.front().image)));
         }
     } else if (cli::document_form(context)) {
         Node node = Node::mapping({{"apiVersion", "kmmtools/v1"}, {"kind", "ToolkitMap"}});

@@ -14,6 +14,7 @@
 #include "base/join_some.hpp"
 #include "base/text.hpp"
 #include "cli/document.hpp"
+#include "cli/names.hpp"
 #include "cli/table.hpp"
 #include "image/reference.hpp"
 #include "kmm-plan/source/documents.hpp"
@@ -281,11 +282,18 @@ value::Node image_set(const Images& images) {
                                  {"mirror", value::Node::mapping({{"additionalImages", std::move(list)}})}});
 }
 
+/// What scripts copy to mirrors: whatever is no reference has an error among the findings.
+Images valid_images(Images images) {
+    std::erase_if(images, [](const auto& entry) { return plan::image_name_fault(entry.first).has_value(); });
+    return images;
+}
+
 void print(const Images& images, cli::Context& context) {
     if (context.output == "imageset") {
-        context.console.out(value::to_yaml(image_set(images)));
+        context.console.out(value::to_yaml(image_set(valid_images(images))));
     } else if (context.output == "list" || context.output == "name") {
-        for (const auto& [name, wanted] : images) context.console.out(pinned(wanted) + "\n");
+        for (const auto& [name, wanted] : valid_images(images))
+            context.console.out(fmt::format("{}\n", cli::plain_name(pinned(wanted))));
     } else if (context.output == "jsonl") {
         for (const auto& [name, wanted] : images) print_document(context, image_node(name, wanted));
     } else if (cli::document_form(context)) {

@@ -12,6 +12,7 @@
 #include "base/shell_word.hpp"
 #include "base/text.hpp"
 #include "cli/document.hpp"
+#include "cli/names.hpp"
 #include "cli/table.hpp"
 #include "kmm-plan/check/reporting.hpp"
 #include "kmm-plan/source/documents.hpp"
@@ -139,12 +140,14 @@ std::size_t show_names(const std::vector<Shown>& all, cli::Context& context) {
     for (const auto& shown : all) {
         const std::string cluster = all.size() > 1 ? shown.source.cluster + " " : "";
         const auto diagnostics = each_line(shown, [&](const plan::Line& line) {
+            const std::size_t start = block.size();
             for (const std::string_view part :
                  {std::string_view(cluster), std::string_view(line.node.meta.name), std::string_view(" "),
                   std::string_view(line.entry.namespace_), std::string_view("/"), std::string_view(line.entry.module),
                   std::string_view("\n")}) {
                 block += part;
             }
+            static_cast<void>(cli::plain_name(std::string_view(block).substr(start, block.size() - 1 - start)));
             ++count;
             if (block.size() < k_names_block) {
                 return;

@@ -7,6 +7,7 @@
 
 #include "base/text.hpp"
 #include "cli/document.hpp"
+#include "cli/names.hpp"
 #include "cli/table.hpp"
 #include "kmm-plan/check/reporting.hpp"
 #include "kmm-plan/render/recipe_run.hpp"
@@ -132,7 +133,8 @@ Exit run_show_recipe(const cli::Args& args, cli::Context& context) {
     } else if (context.output == "name") {
         for (const auto& line : lines) {
             context.console.out(
-                fmt::format("{} {}{}{}\n", line.cr, line.state, line.kernel.empty() ? "" : " ", line.kernel));
+                fmt::format("{} {}{}{}\n", cli::plain_name(line.cr), cli::plain_name(line.state),
+                            line.kernel.empty() ? "" : " ", cli::plain_name(line.kernel)));
         }
     } else {
         context.console.out(state_table(lines, context) + decisions_text(lines));

@@ -9,6 +9,7 @@
 #include "base/shell_word.hpp"
 #include "base/text.hpp"
 #include "cli/document.hpp"
+#include "cli/names.hpp"
 #include "cli/table.hpp"
 #include "kmm-plan/source/documents.hpp"
 #include "kmm-plan/source/plan_options.hpp"
@@ -157,7 +158,7 @@ Exit run_upgrade_plan(const cli::Args& args, cli::Context& context) {
             .hint("kmm-plan show says why");
     }
     if (context.output == "name") {
-        for (const auto& node : nodes) { context.console.out(node.node + "\n"); }
+        for (const auto& node : nodes) { context.console.out(fmt::format("{}\n", cli::plain_name(node.node))); }
     } else if (context.output == "table" || context.output == "wide") {
         context.console.out(upgrade_text(source, module, version, nodes, args, context));
     } else {

@@ -9,6 +9,7 @@
 #include "base/join_some.hpp"
 #include "base/text.hpp"
 #include "cli/document.hpp"
+#include "cli/names.hpp"
 #include "cli/table.hpp"
 #include "cluster/live/operator_signs.hpp"
 #include "kmm-upgrade/kernel/verbs.hpp"
@@ -249,7 +250,7 @@ void print_kernel_plan(cli::Context& context, const Preflight& found, const api:
     if (!run.left_out.empty()) document.set("leftOut", encode(run.left_out));
     if (cli::print_document(context, document)) return;
     if (context.output == "name") {
-        for (const auto& node : run.nodes) context.console.out("node/" + node.name + "\n");
+        for (const auto& node : run.nodes) context.console.out(fmt::format("node/{}\n", cli::plain_name(node.name)));
         return;
     }
     if (!refusals_of(found).empty()) return context.console.out(preflight_table(found, context));

@@ -8,6 +8,7 @@
 #include "base/join_some.hpp"
 #include "base/text.hpp"
 #include "cli/document.hpp"
+#include "cli/names.hpp"
 #include "kmm-upgrade/kubernetes/freezing.hpp"
 #include "upgrade/drive_cluster/freeze.hpp"
 #include "upgrade/drive_kubernetes/hooks.hpp"
@@ -231,7 +232,8 @@ void print_plan(cli::Context& context, const PlannedUpgrade& planned) {
     }
     if (cli::print_document(context, document)) return;
     if (context.output == "name") {
-        for (const auto& running : planned.seen.kubelets) context.console.out("node/" + running.node + "\n");
+        for (const auto& running : planned.seen.kubelets)
+            context.console.out(fmt::format("node/{}\n", cli::plain_name(running.node)));
         return;
     }
     const bool has_way = !request.subject.way.empty();

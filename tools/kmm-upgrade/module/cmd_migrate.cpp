@@ -7,8 +7,10 @@
 #include <fmt/format.h>
 
 #include "api/labels.hpp"
+#include "base/printable.hpp"
 #include "base/text.hpp"
 #include "cli/document.hpp"
+#include "cli/names.hpp"
 #include "kmm-upgrade/record/view.hpp"
 #include "kmm-upgrade/session/begin.hpp"
 #include "kmm-upgrade/verbs.hpp"
@@ -127,7 +129,7 @@ Exit run_migrate(const cli::Args& args, cli::Context& context) {
                                       {"moved", done},
                                       {"message", said}}));
         text += context.output == "name"
-                    ? fmt::format("{} {}\n", move.node, move.module->full_name())
+                    ? fmt::format("{} {}\n", base::printable(move.node), base::printable(move.module->full_name()))
                     : fmt::format("{}  {}  {}\n", move.node, move.module->full_name(), base::escape(said));
     }
     const auto exit = left == 0 ? Exit::ok : Exit::partial;

@@ -8,6 +8,7 @@
 
 #include "base/text.hpp"
 #include "cli/document.hpp"
+#include "cli/names.hpp"
 #include "cluster/live/machine_pools.hpp"
 #include "kmm-upgrade/recipe/verbs.hpp"
 #include "kmm-upgrade/record/view.hpp"
@@ -321,7 +322,8 @@ void print_plan(cli::Context& context, const Release& now, const Release* before
     }
     if (cli::print_document(context, document)) return;
     if (context.output == "name") {
-        for (const auto& state : now.states) context.console.out("state/" + state.name + "\n");
+        for (const auto& state : now.states)
+            context.console.out(fmt::format("state/{}\n", cli::plain_name(state.name)));
         return;
     }
     context.console.out(text + "nothing was done; next: the same command without --dry-run" +

@@ -3,8 +3,10 @@
 
 #include <fmt/format.h>
 
+#include "base/printable.hpp"
 #include "base/text.hpp"
 #include "cli/document.hpp"
+#include "cli/names.hpp"
 #include "cli/table.hpp"
 #include "kmm-upgrade/session/causes.hpp"
 #include "kmm-upgrade/session/progress.hpp"
@@ -49,7 +51,7 @@ Exit tell(RecordAccess& record, const Story& story) {
         return Exit::ok;
     }
     if (context.output == "name") {
-        context.console.out(story.id + "\n");
+        context.console.out(fmt::format("{}\n", cli::plain_name(story.id)));
         return Exit::ok;
     }
     const auto words = upgrade::describe(story.run);
@@ -104,7 +106,7 @@ Exit run_history(const cli::Args& args, cli::Context& context) {
                    value::Node::mapping({{"apiVersion", "kmmtools/v1"}, {"kind", "UpgradeHistory"}, {"items", items}})))
         return Exit::ok;
     if (context.output == "name") {
-        for (const auto& story : all) context.console.out(story.id + "\n");
+        for (const auto& story : all) context.console.out(fmt::format("{}\n", cli::plain_name(story.id)));
         return Exit::ok;
     }
     if (all.empty()) {
@@ -130,7 +132,7 @@ Exit run_delete(const cli::Args& args, cli::Context& context) {
     record.directory().archive(words.slug());
     if (print_document(context, document(run, place))) return Exit::ok;
     if (context.output == "name") {
-        context.console.out("upgrade/" + words.subject() + "\n");
+        context.console.out(fmt::format("upgrade/{}\n", base::printable(words.subject())));
         return Exit::ok;
     }
     context.console.out(

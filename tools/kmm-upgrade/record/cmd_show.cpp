@@ -6,6 +6,7 @@
 
 #include "base/text.hpp"
 #include "cli/document.hpp"
+#include "cli/names.hpp"
 #include "cli/table.hpp"
 #include "kmm-upgrade/craft.hpp"
 #include "kmm-upgrade/kubernetes/source.hpp"
@@ -188,7 +189,7 @@ Exit run_show(const cli::Args& args, cli::Context& context) {
     if (args.get("metrics")) write_metrics(args, context, run, run && owner_of(record, *run).has_value());
     if (!run) return show_idle(record);
     if (context.output == "name") {
-        context.console.out("upgrade/" + upgrade::describe(*run).subject() + "\n");
+        context.console.out(fmt::format("upgrade/{}\n", cli::plain_name(upgrade::describe(*run).subject())));
         return Exit::ok;
     }
     const auto comparison = compare(record, *run);
@@ -215,7 +216,7 @@ Exit run_nodes(const cli::Args& args, cli::Context& context) {
         items.push_back(value::Node::mapping({{"name", node.name}, {"state", "left-out"}, {"reason", node.reason}}));
     list.set("items", std::move(items));
     if (context.output == "name") {
-        for (const auto& node : run.nodes) context.console.out("node/" + node.name + "\n");
+        for (const auto& node : run.nodes) context.console.out(fmt::format("node/{}\n", cli::plain_name(node.name)));
         return Exit::ok;
     }
     const auto comparison = compare(record, run);

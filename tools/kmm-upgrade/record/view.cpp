@@ -9,6 +9,7 @@
 #include "base/counted.hpp"
 #include "base/error.hpp"
 #include "base/join_some.hpp"
+#include "base/printable.hpp"
 #include "base/text.hpp"
 #include "cli/document.hpp"
 #include "cli/text.hpp"
@@ -230,7 +231,7 @@ void print_summary(const cli::Args& args, cli::Context& context, const upgrade::
     const PlaceOptions place(args, context.program);
     if (print_document(context, document(run, place))) return;
     if (context.output == "name") {
-        context.console.out("upgrade/" + upgrade::describe(run).subject() + "\n");
+        context.console.out(fmt::format("upgrade/{}\n", base::printable(upgrade::describe(run).subject())));
         return;
     }
     auto& console = context.console;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "cli/document.hpp"
+#include "cli/names.hpp"
 #include "kmm-upgrade/record/view.hpp"
 
 namespace kmm::tool_upgrade {
@@ -91,7 +92,7 @@ void Rehearsal::finish(bool complete) {
         std::string last;
         for (const auto& part : parts_)
             for (const auto& step : part.steps)
-                if (const auto name = fmt::format("node/{}\n", step.node); name != last)
+                if (const auto name = fmt::format("node/{}\n", cli::plain_name(step.node)); name != last)
                     context_.console.out(last = name);
         return;
     }

@@ -12,6 +12,7 @@
 #include "base/printable.hpp"
 #include "base/text.hpp"
 #include "cli/document.hpp"
+#include "cli/names.hpp"
 #include "cli/table.hpp"
 #include "kmm-worker/commands.hpp"
 #include "kmm-worker/image/image_step.hpp"
@@ -71,7 +72,7 @@ Exit run_list(const cli::Args& args, cli::Context& context) {
     document.set("images", std::move(images));
     if (print_list(context, document, "images")) return Exit::ok;
     if (context.output == "name") {
-        for (const auto& row : rows) context.console.out(row[0] + "\n");
+        for (const auto& row : rows) context.console.out(fmt::format("{}\n", cli::plain_name(row[0])));
         return Exit::ok;
     }
     if (rows.empty()) {

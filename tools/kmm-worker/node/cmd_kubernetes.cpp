@@ -5,6 +5,7 @@
 #include "base/number.hpp"
 #include "base/text.hpp"
 #include "cli/document.hpp"
+#include "cli/names.hpp"
 #include "cli/table.hpp"
 #include "kmm-worker/commands.hpp"
 #include "kmm-worker/node/kubernetes_step.hpp"
@@ -199,7 +200,7 @@ Exit run_kubernetes_facts(const cli::Args& args, cli::Context& context) {
     leave_whole_message(document);
     if (cli::print_document(context, document)) return Exit::ok;
     if (context.output == "name") {
-        context.console.out(facts.node.value_or("unknown") + "\n");
+        context.console.out(fmt::format("{}\n", cli::plain_name(facts.node.value_or("unknown"))));
         return Exit::ok;
     }
     const auto text = [](const std::optional<std::string>& found) { return found ? *found : std::string("unknown"); };

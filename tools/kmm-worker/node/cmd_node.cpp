@@ -6,8 +6,10 @@
 #include <fmt/format.h>
 
 #include "base/module_name.hpp"
+#include "base/printable.hpp"
 #include "base/text.hpp"
 #include "cli/document.hpp"
+#include "cli/names.hpp"
 #include "cli/table.hpp"
 #include "digest/digest.hpp"
 #include "kmm-worker/commands.hpp"
@@ -236,7 +238,7 @@ Exit report_status(const cli::Args& args, cli::Context& context) {
     leave_termination_message(document);
     if (print_document(context, document)) return exit;
     if (context.output == "name") {
-        for (const auto& name : names) context.console.out(name + "\n");
+        for (const auto& name : names) context.console.out(base::printable(name) + "\n");
         return exit;
     }
     context.console.out(cli::format_table(headers, rows, context.table_width()));
@@ -274,7 +276,7 @@ Exit run_facts(const cli::Args& args, cli::Context& context) {
     require_release(host, node);
     if (print_document(context, facts_document(node, state))) return Exit::ok;
     if (context.output == "name") {
-        context.console.out(node.name + "\n");
+        context.console.out(fmt::format("{}\n", cli::plain_name(node.name)));
         return Exit::ok;
     }
     const auto yes = [](bool flag) { return std::string(flag ? "yes" : "no"); };

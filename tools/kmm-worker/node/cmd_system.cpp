@@ -4,6 +4,7 @@
 
 #include "base/text.hpp"
 #include "cli/document.hpp"
+#include "cli/names.hpp"
 #include "cli/table.hpp"
 #include "kmm-worker/commands.hpp"
 #include "kmm-worker/job.hpp"
@@ -91,7 +92,7 @@ Exit run_system_facts(const cli::Args& args, cli::Context& context) {
     document.set("job", std::move(told));
     if (cli::print_document(context, document)) return Exit::ok;
     if (context.output == "name") {
-        context.console.out(facts.kernel + "\n");
+        context.console.out(fmt::format("{}\n", cli::plain_name(facts.kernel)));
         return Exit::ok;
     }
     context.console.out(cli::format_properties(

@@ -273,6 +273,27 @@ TEST_CASE("limits") {
     CHECK(error_of("{{ $d := dict }}{{ $_ := set $d \"d\" $d }}{{ toYaml $d }}").code() == "recipe-too-large");
     CHECK(error_of("{{ " + std::string(400, '(')).code() == "template-syntax");
     CHECK(error_of("{{ " + std::string(5000, '(') + "1" + std::string(5000, ')') + " }}").code() == "recipe-too-large");
+    // Texts and lists that grow in a loop, whatever makes them.
+    for (const std::string grown : {"printf `%s%s` $s $s", "print $s $s", "println $s $s", "cat $s $s"}) {
+        CAPTURE(grown);
+        const std::string text = "{{ $s := `aaaaaaaaaaaaaaaa` }}{{ range until 27 }}{{ $s = " + grown + " }}{{ end }}";
+        CHECK(error_of(text).code() == "recipe-too-large");
+    }
+    recipe::tmpl::Limits small;
+    small.made_max = 1U << 20U;
+    for (const std::string grown : {"concat $l $l", "append $l (repeat 10000 `a`)", "append $l (until 1000)",
+                                    "append $l (deepCopy $.Values.d)", "append $l (fromJson `{\"a\": [1, 2, 3]}`)"}) {
+        CAPTURE(grown);
+        const std::string text = "{{ $l := list 1 }}{{ range until 9999 }}{{ $l = " + grown + " }}{{ end }}";
+        CHECK(error_of(text, "d: {a: {b: [1, 2, 3]}}", small).code() == "recipe-too-large");
+    }
+    // What is passed on is made once, and a list that grows by one shares what it had.
+    const std::string passed = "{{ $l := until 1000 }}{{ $t := repeat 10000 `a` }}{{ $k := list }}"
+                               "{{ range $l }}{{ $k = append $k . }}{{ $_ := default $l $l }}{{ $_ := default `` $t }}"
+                               "{{ end }}{{ len $k }}";
+    CHECK(rendered(passed, "{}", small) == "1000");
+    CHECK(error_of("{{ range until 2000 }}{{ derivePassword 1 `long` `a` `b` `c` }}{{ end }}", "{}", limits).code() ==
+          "recipe-too-large");
     limits.output_max = 100;
     CHECK(error_of("{{ range 1000 }}xxxxxxxxxx{{ end }}", "{}", limits).code() == "recipe-too-large");
 }
