@@ -10,6 +10,7 @@
 #include "net/url.hpp"
 #include "sys/file_ops.hpp"
 #include "sys/process.hpp"
+#include "sys/program.hpp"
 #include "sys/signals.hpp"
 #include "sys/trust.hpp"
 #include "value/reader.hpp"
@@ -107,7 +108,6 @@ Credentials::Issued Credentials::run_plugin(const ExecPlugin& plugin, const std:
     }
     // What it says is done: a kubeconfig that somebody else may write would run programs as root.
     if (!plugin.origin.file.empty()) sys::require_trusted(plugin.origin.file, "kubeconfig with a login program");
-    if (plugin.command.find('/') != std::string::npos) sys::require_trusted(plugin.command, "login program");
     sys::ProcessSpec spec;
     spec.argv = {plugin.command};
     spec.argv.insert(spec.argv.end(), plugin.args.begin(), plugin.args.end());
@@ -121,8 +121,10 @@ Credentials::Issued Credentials::run_plugin(const ExecPlugin& plugin, const std:
     };
     sys::ProcessResult result;
     try {
+        sys::require_trusted_program(plugin.command);
         result = sys::run_process(spec);
     } catch (const Error& error) {
+        if (error.code() == "untrusted-file") { throw; }
         if (error.code() != "command-not-found") { throw plugin_fault(plugin, error.message()); }
         throw plugin_fault(plugin, "there is no such program").hint(install_hint_of(plugin));
     }

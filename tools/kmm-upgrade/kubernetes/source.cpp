@@ -13,7 +13,7 @@
 #include "kmm-upgrade/session/walk_options.hpp"
 #include "kubernetes/finding/check_list.hpp"
 #include "sys/file_ops.hpp"
-#include "sys/process.hpp"
+#include "sys/program.hpp"
 #include "upgrade/drive/pool.hpp"
 #include "upgrade/drive_kubernetes/agent.hpp"
 #include "upgrade/engine/pace.hpp"
