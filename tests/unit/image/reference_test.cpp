@@ -76,7 +76,10 @@ TEST_CASE("M64 faults are shown below the byte") {
              Row{"reg.example.com/a@sha256:" + std::string(64, 'A'), 19}, Row{"reg.example.com/a@md5:abc", 19},
              Row{"reg.example.com/a@", 19}, Row{"-reg.example.com/a", 1}, Row{"reg..example.com/a", 5},
              Row{"https://reg.example.com/a", 7}, Row{"reg.example.com/driver:${KERNEL_FULL_VERSION}", 24},
-             Row{"a/" + std::string(256, 'b'), 256},
+             Row{"a/" + std::string(256, 'b'), 256}, Row{"reg:05000/a", 5}, Row{"[::1]:0443/a", 7},
+             Row{"127.1/a", 1}, Row{"127.0.0.01:5000/a", 1}, Row{"0177.0.0.1/a", 1}, Row{"0x7f000001:5000/a", 1},
+             Row{"127.0.0.0x1/a", 1}, Row{"2130706433:5000/a", 1}, Row{"256.0.0.1/a", 1}, Row{"reg.0/a", 1},
+             Row{"[::ffff:127.0.0.1]:5000/a", 2}, Row{"[0:0:0:0:0:0:0:1]/a", 2}, Row{"[:::]/a", 2},
          }) {
         CAPTURE(row.text);
         const Error error = error_of(row.text);
