@@ -75,8 +75,8 @@ constexpr std::array k_recipe_texts{
              "part of it.",
              "copy the file into the chart, or leave it out by .helmignore"},
     CodeText{"chart-not-found", "error", "the chart of a recipe cannot be found",
-             "Charts come from --chart, from repositories file://DIR and from "
-             "ConfigMaps cm://NAMESPACE/NAME among the documents.",
+             "Charts come from --chart, from repositories file://DIR below the directory of the "
+             "document, of -f or the current one, and from ConfigMaps cm://NAMESPACE/NAME among the documents.",
              "give --chart NAME=DIR"},
     CodeText{"dependency-cycle", "error", "SpecialResources need each other in a circle", "The message has the path.",
              "remove one of the dependencies"},

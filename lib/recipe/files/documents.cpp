@@ -61,6 +61,11 @@ bool is_in_chart(const std::string& file, const std::vector<std::string>& files)
 
 bool has_chart(const std::string& path) { return fs::is_regular_file(path) || fs::exists(path + "/Chart.yaml"); }
 
+/// Whether `path` is `directory` or below it; both without links.
+bool is_below(const fs::path& path, const fs::path& directory) {
+    return std::mismatch(directory.begin(), directory.end(), path.begin(), path.end()).first == directory.end();
+}
+
 Error chart_not_found(const std::string& resource, const rp::ChartReference& reference, std::string message) {
     return Error(Exit::not_found, "chart-not-found", fmt::format("{}: {}", resource, message))
         .at(reference.origin)
@@ -208,6 +213,16 @@ void require_known(const std::string& name, const std::string& option, const Rec
 
 ChartPlaces::ChartPlaces(const cli::Args& args, const RecipeDocuments& documents, const std::vector<std::string>& names)
     : documents_(documents) {
+    const auto allow = [&](const std::string& directory) {
+        std::error_code error;
+        const fs::path real = fs::canonical(directory.empty() ? "." : directory, error);
+        if (!error && real != real.root_path()) { allowed_.insert(real.native()); }
+    };
+    allow(".");
+    for (const auto& name : args.all("filename")) {
+        if (fs::is_directory(name)) { allow(name); }
+    }
+    for (const auto& document : documents.all) { allow(base::directory_of(document.file)); }
     for (const auto& text : args.all("chart")) {
         const std::size_t equals = text.find('=');
         const bool named = equals != std::string::npos && text.find('/') > equals;
@@ -267,18 +282,36 @@ recipe::chart::Chart ChartPlaces::load(const std::string& resource, const rp::Ch
         places.insert(places.begin(), beside + '/' + path);
     }
     std::vector<std::string> tried;
+    bool is_outside = false;
     for (const auto& place : places) {
         for (const auto& candidate :
              {place + '/' + reference.name + '-' + reference.version + ".tgz",
               place + '/' + reference.name + '-' + reference.version, place + '/' + reference.name, place}) {
+            if (!is_allowed(candidate)) {
+                is_outside = true;
+                continue;
+            }
             if (has_chart(candidate)) { return read_chart(candidate); }
             tried.push_back(candidate);
         }
+    }
+    if (is_outside) {
+        throw chart_not_found(resource, reference,
+                              fmt::format("chart {} of {} is not read: it is outside of the current directory and those "
+                                          "of the documents",
+                                          base::escape(reference.name), base::escape(url)));
     }
     throw chart_not_found(resource, reference,
                           fmt::format("there is no chart {} {} in {}", base::escape(reference.name),
                                       base::escape(reference.version), base::escape(url)))
         .detail("looked at", base::escape(base::join(tried, ", ")));
+}
+
+bool ChartPlaces::is_allowed(const std::string& path) const {
+    std::error_code error;
+    const fs::path real = fs::weakly_canonical(fs::absolute(path, error), error);
+    return !error && std::any_of(allowed_.begin(), allowed_.end(),
+                                 [&](const std::string& directory) { return is_below(real, directory); });
 }
 
 std::string ChartPlaces::directory_of_resource(const std::string& resource) const {

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -47,8 +48,8 @@ struct RecipeDocuments {
 [[nodiscard]] recipe::plan::Facts read_facts(const cli::Args& args, const RecipeDocuments& documents,
                                              bool operator_only);
 
-/// Where charts come from: --chart, by the name of the resource or of its chart, local repositories, ConfigMaps among
-/// the documents.
+/// Where charts come from: --chart, by the name of the resource or of its chart; local repositories below the current
+/// directory, those of the documents and of -f; ConfigMaps among the documents.
 class ChartPlaces {
 public:
     /// `main` is the resource that a --chart without a name is for. Errors: usage "bad-value" for a chart given twice,
@@ -66,9 +67,12 @@ public:
 private:
     const RecipeDocuments& documents_;
     std::map<std::string, std::string> given_;
+    std::set<std::string> allowed_;  ///< directories for charts of file://, without links, never the root
     std::mutex mutex_;  ///< of loaded_
     std::map<std::string, recipe::chart::Chart> loaded_;
     recipe::chart::Chart load(const std::string& resource, const recipe::plan::ChartReference& reference) const;
+    /// Whoever writes a document chooses no chart elsewhere on this machine: `path` is below one of allowed_.
+    bool is_allowed(const std::string& path) const;
     /// Of the file that has it; "" for the current one and for what is not read from files.
     std::string directory_of_resource(const std::string& resource) const;
     recipe::chart::Chart from_config_map(const std::string& resource,
