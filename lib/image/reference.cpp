@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "image/reference.hpp"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
-
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "image/address.hpp"
 
 namespace kmm::image {
 
@@ -110,7 +107,10 @@ private:
         } else {
             host_end = std::min(text_.find(':'), end);
             check_host_name(host_end);
-            check_ipv4(text_.substr(0, host_end));
+            const std::string_view host = text_.substr(0, host_end);
+            if (is_ipv4_like(host) && !is_plain_ipv4(host)) {
+                throw fail(0, "expected an IPv4 address of four decimal numbers without leading zeros");
+            }
         }
         if (host_end == end) {
             return;
@@ -136,35 +136,16 @@ private:
         }
     }
 
-    // One address has one name here: what a policy, a mirror or a login says of it is found by its text.
-
-    /// A host whose last part is a number is an address to the resolver, also as 127.1, 0177.0.0.1 or 0x7f000001.
-    void check_ipv4(std::string_view host) const {
-        const std::string last = base::to_lower(host.substr(host.rfind('.') + 1));
-        const bool hex = last.starts_with("0x") && last.find_first_not_of("0123456789abcdef", 2) == std::string::npos;
-        if (!hex && last.find_first_not_of("0123456789") != std::string::npos) {
-            return;
-        }
-        in_addr address{};
-        std::array<char, INET_ADDRSTRLEN> text{};
-        if (::inet_pton(AF_INET, std::string(host).c_str(), &address) != 1 ||
-            ::inet_ntop(AF_INET, &address, text.data(), text.size()) == nullptr || host != text.data()) {
-            throw fail(0, "expected an IPv4 address of four decimal numbers without leading zeros");
-        }
-    }
-
     void check_ipv6(std::string_view host) const {
-        in6_addr address{};
-        std::array<char, INET6_ADDRSTRLEN> text{};
-        if (::inet_pton(AF_INET6, std::string(host).c_str(), &address) != 1 ||
-            ::inet_ntop(AF_INET6, &address, text.data(), text.size()) == nullptr) {
+        const auto plain = plain_ipv6(host);
+        if (!plain) {
             throw fail(1, "expected an IPv6 address between the brackets");
         }
-        if (IN6_IS_ADDR_V4MAPPED(&address) || IN6_IS_ADDR_V4COMPAT(&address)) {
+        if (is_ipv4_inside(*plain)) {
             throw fail(1, "expected an IPv6 address that stands for no IPv4 address");
         }
-        if (base::to_lower(host) != text.data()) {
-            throw fail(1, fmt::format("expected the IPv6 address in its short form, {}", text.data()));
+        if (base::to_lower(host) != *plain) {
+            throw fail(1, fmt::format("expected the IPv6 address in its short form, {}", *plain));
         }
     }
 

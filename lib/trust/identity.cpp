@@ -30,7 +30,8 @@ std::optional<std::string> same_registry(const std::string& host) {
         const std::string plain = host.substr(0, host.size() - k_port.size());
         return plain == k_hub || plain == "registry-1.docker.io" ? "docker.io" : plain;
     }
-    const bool has_port = host.find(':', host.rfind(']') == std::string::npos ? 0 : host.rfind(']')) != std::string::npos;
+    const std::size_t bracket = host.rfind(']');
+    const bool has_port = host.find(':', bracket == std::string::npos ? 0 : bracket) != std::string::npos;
     return has_port ? std::nullopt : std::optional(host + std::string(k_port));
 }
 
@@ -149,7 +150,8 @@ std::vector<std::string> scopes_of(const NamedImage& image) {
 bool is_image_scope(std::string_view scope) {
     if (scope.starts_with("*.")) {
         const std::string_view domain = scope.substr(2);
-        return domain.find_first_of("/:*@[") == std::string_view::npos && is_identity_prefix(std::string(domain) + ".x");
+        return domain.find_first_of("/:*@[") == std::string_view::npos &&
+               is_identity_prefix(std::string(domain) + ".x");  // "*.0.0.1" is no address
     }
     const std::string below = std::string(scope) + "/x/x";  // "docker.io/x" would be "docker.io/library/x"
     if (const auto image = named_image(below)) {

@@ -297,8 +297,8 @@ recipe::chart::Chart ChartPlaces::load(const std::string& resource, const rp::Ch
     }
     if (is_outside) {
         throw chart_not_found(resource, reference,
-                              fmt::format("chart {} of {} is not read: it is outside of the current directory and those "
-                                          "of the documents",
+                              fmt::format("chart {} of {} is not read: it is outside of the current directory and "
+                                          "those of the documents",
                                           base::escape(reference.name), base::escape(url)));
     }
     throw chart_not_found(resource, reference,

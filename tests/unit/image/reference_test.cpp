@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "base/error.hpp"
+#include "image/address.hpp"
 #include "image/platform.hpp"
 #include "image/reference.hpp"
 
@@ -101,6 +102,27 @@ TEST_CASE("M64 faults are shown below the byte") {
     CHECK(error_of("a:${X}").hint().find("template") != std::string::npos);
     CHECK(error_of("reg.example.com/Team/x").hint().find("lower case") != std::string::npos);
     CHECK(detail(error_of("a\n\x1b" "b"), "text") == "a\\n\\x1bb");
+}
+
+TEST_CASE("addresses have one spelling") {
+    for (const char* same : {"::", "::1", "fd00::1", "2001:db8::1:0:0:1", "1:2:3:4:5:6:7:8", "1:0:3:4:5:6:7:8",
+                             "1::4:5:6:7:8", "::2:3:4:5:6:7", "1:2:3:4:5:6::", "::ffff:7f00:1", "::7f00:1"}) {
+        CHECK_MESSAGE(image::plain_ipv6(same) == same, same);
+    }
+    CHECK(image::plain_ipv6("0:0:0:0:0:0:0:1") == "::1");
+    CHECK(image::plain_ipv6("FD00:0::0001") == "fd00::1");
+    CHECK(image::plain_ipv6("2001:db8:0:0:1:0:0:1") == "2001:db8::1:0:0:1");
+    CHECK(image::plain_ipv6("1::3:4:5:6:7:8") == "1:0:3:4:5:6:7:8");
+    for (const char* bad : {"", ":", "1", "1:2:3:4:5:6:7:8:9", "1:2:3:4:5:6:7:8::", "::1::", ":::", "1:::2", ":1::",
+                            "12345::", "g::", "::1.2.3.4", "::-1"}) {
+        CHECK_MESSAGE(!image::plain_ipv6(bad), bad);
+    }
+    for (const char* inside : {"::ffff:7f00:1", "::7f00:1", "::ffff:0:1", "::ffff:1"}) {
+        CHECK_MESSAGE(image::is_ipv4_inside(inside), inside);
+    }
+    for (const char* alone : {"::1", "::", "fd00::1", "::ffff:0:0:1", "::1:7f00:1", "fe80::7f00:1"}) {
+        CHECK_MESSAGE(!image::is_ipv4_inside(alone), alone);
+    }
 }
 
 TEST_CASE("digests") {
