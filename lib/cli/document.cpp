@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <charconv>
 #include <filesystem>
 
@@ -11,6 +12,7 @@
 
 #include "base/error.hpp"
 #include "base/last_errno.hpp"
+#include "base/text.hpp"
 #include "sys/fd.hpp"
 #include "sys/directory.hpp"
 #include "sys/file_ops.hpp"
@@ -34,7 +36,40 @@ std::optional<int> own_descriptor(std::string_view path) {
     return std::nullopt;
 }
 
-/// Writes to something that is there and is no regular file, such as a pipe: nothing may come into its place.
+using Kind = std::filesystem::file_type;
+
+/// A pipe, a device or a socket: what is written to it is taken, and nothing may come into its place.
+bool is_stream(Kind kind) {
+    return kind != Kind::regular && kind != Kind::directory && kind != Kind::symlink && kind != Kind::not_found &&
+           kind != Kind::none;
+}
+
+/// What stands at `file` itself. A link is judged by what it leads to only below /dev and /proc, where no checkout is,
+/// and only if that is a stream.
+Kind kind_of(const std::string& file) {
+    std::error_code error;
+    const Kind kind = std::filesystem::symlink_status(file, error).type();
+    if (kind != Kind::symlink || !(file.starts_with("/dev/") || file.starts_with("/proc/"))) return kind;
+    const Kind behind = std::filesystem::status(file, error).type();
+    return is_stream(behind) ? behind : kind;
+}
+
+/// Whoever brings the files of a working directory may bring links, too: `file` must be none, and by a name that the
+/// program chose itself nothing but a regular file.
+void require_replaceable(const std::string& file, Kind kind, NamedBy by) {
+    if (kind != Kind::symlink && (by == NamedBy::user || !is_stream(kind))) return;
+    std::error_code error;
+    const std::string found =
+        kind != Kind::symlink
+            ? "something else"
+            : fmt::format("a link to {}", base::escape(std::filesystem::read_symlink(file, error).native()));
+    throw Error(Exit::io, "io",
+                fmt::format("writing {}: expected a regular file or nothing of that name, found {}", base::escape(file),
+                            found))
+        .hint(by == NamedBy::user ? "remove it, or give the name of the file that is meant" : "remove it");
+}
+
+/// Writes to a stream.
 void write_to(sys::FileOps& ops, const std::string& path, const std::string& text) {
     const sys::Fd fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY));
     if (!fd) throw LastErrno().error("cannot open it");
@@ -72,36 +107,43 @@ void print_file_document(Context& context, const value::Node& node, std::string_
     if (!print_document(context, node)) { context.console.out(value::to_yaml(node)); }
 }
 
-void write_report(Context& context, const std::string& file, const std::string& text) {
+void require_way_stays(const std::string& path) {
+    namespace fs = std::filesystem;
+    const fs::path given = fs::path(path).lexically_normal();
+    if (given.is_absolute() || given.empty() || *given.begin() == "..") return;
+    std::error_code error;
+    const fs::path here = fs::canonical(".", error);
+    const fs::path there = error ? fs::path() : fs::weakly_canonical(here / given, error);
+    if (error) return;  // what opens it says why it cannot
+    if (std::mismatch(here.begin(), here.end(), there.begin(), there.end()).first == here.end()) return;
+    throw Error(Exit::io, "io",
+                fmt::format("writing {}: expected a place below the working directory, found that links lead to {}",
+                            base::escape(path), base::escape(there.native())))
+        .hint("give the absolute name of the place that is meant");
+}
+
+void write_report(Context& context, const std::string& file, const std::string& text, NamedBy by) {
     constexpr unsigned k_report_mode = 0644;
     const auto own = own_descriptor(file);
     if (own == 1) return context.console.out_alone(text);  // a reader would take the rest for a part of it
     if (own == 2) return context.console.err(text);
     sys::LinuxFileOps ops;
-    std::error_code error;
-    const auto kind = std::filesystem::status(file, error).type();
-    const bool is_file = kind == std::filesystem::file_type::regular || kind == std::filesystem::file_type::not_found;
-    if (own || (!is_file && kind != std::filesystem::file_type::directory)) {
-        return with_context([&] { return "writing " + file; },
-                            [&] { own ? ops.write(*own, text) : write_to(ops, file, text); });
-    }
-    std::filesystem::path target =
-        file;  // a link stays one: what it leads to is written, also if that is not there yet
-    while (std::filesystem::is_symlink(target, error)) {
-        sys::require_own_link(target.native());
-        target = target.parent_path() / std::filesystem::read_symlink(target, error);
-    }
-    sys::require_directory_of(target.native());
-    if (!sys::trust_fault(sys::parent_of(target.native())))
-        return sys::write_file_atomically(ops, target.native(), text, k_report_mode);
+    const auto writing = [&] { return "writing " + file; };
+    if (own) return with_context(writing, [&] { ops.write(*own, text); });
+    const Kind kind = kind_of(file);
+    require_replaceable(file, kind, by);
+    if (is_stream(kind)) return with_context(writing, [&] { write_to(ops, file, text); });
+    const std::string parent = sys::parent_of(file);
+    sys::require_directory_of(file);
+    require_way_stays(parent);
+    // Renaming a new file to the name follows no link, whatever has come there since.
+    if (!sys::trust_fault(parent)) return sys::write_file_atomically(ops, file, text, k_report_mode);
     // Somebody else may redirect the way there while this is written: the directory is opened once.
-    const sys::Fd directory = sys::open_directory(sys::parent_of(target.native()));
-    with_context([&] { return "writing " + target.native(); },
-                 [&] {
-                     sys::write_file_atomically(
-                         ops, fmt::format("/proc/self/fd/{}/{}", directory.get(), sys::name_of(target.native())), text,
-                         k_report_mode);
-                 });
+    const sys::Fd directory = sys::open_directory(parent);
+    with_context(writing, [&] {
+        sys::write_file_atomically(ops, fmt::format("/proc/self/fd/{}/{}", directory.get(), sys::name_of(file)), text,
+                                   k_report_mode);
+    });
 }
 
 }  // namespace kmm::cli

@@ -25,9 +25,17 @@ bool print_document(Context& context, const value::Node& node, const value::Long
 /// Error: usage "bad-value" for -o name.
 void print_file_document(Context& context, const value::Node& node, std::string_view option);
 
-/// Writes a report to what an option names: a file as a whole, or not at all, also behind a link; standard output for
-/// "-", by Console::out_alone; a pipe, a terminal, or a descriptor of this process such as /dev/stdout or /dev/fd/3 as
-/// it is. Errors: those of sys::write_file_atomically.
-void write_report(Context& context, const std::string& file, const std::string& text);
+/// Who chose the name of a file to write: the caller by an option, or the program itself, in the working directory.
+enum class NamedBy { user, program };
+
+/// Writes a report to what an option names: a file as a whole, or not at all; standard output for "-", by
+/// Console::out_alone; a pipe, a terminal, or a descriptor of this process such as /dev/stdout or /dev/fd/3 as it is.
+/// Errors: io if the name is a link, or with NamedBy::program anything but a regular file; those of require_way_stays
+/// for its directory and of sys::write_file_atomically.
+void write_report(Context& context, const std::string& file, const std::string& text, NamedBy by = NamedBy::user);
+
+/// What is written to a relative name without ".." stays below the working directory, whatever links are on its way.
+/// Error: io.
+void require_way_stays(const std::string& path);
 
 }  // namespace kmm::cli

@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "image/address.hpp"
 
 namespace kmm::image {
 
@@ -102,12 +103,14 @@ private:
                 }
             }
             ++host_end;
-            if (host_end < 4) {
-                throw fail(1, "expected an IPv6 address between the brackets");
-            }
+            check_ipv6(text_.substr(1, host_end - 2));
         } else {
             host_end = std::min(text_.find(':'), end);
             check_host_name(host_end);
+            const std::string_view host = text_.substr(0, host_end);
+            if (is_ipv4_like(host) && !is_plain_ipv4(host)) {
+                throw fail(0, "expected an IPv4 address of four decimal numbers without leading zeros");
+            }
         }
         if (host_end == end) {
             return;
@@ -127,6 +130,22 @@ private:
         }
         if (port == 0) {
             throw fail(host_end + 1, "expected a port number from 1 to 65535");
+        }
+        if (text_[host_end + 1] == '0') {
+            throw fail(host_end + 1, "expected a port number without leading zeros");
+        }
+    }
+
+    void check_ipv6(std::string_view host) const {
+        const auto plain = plain_ipv6(host);
+        if (!plain) {
+            throw fail(1, "expected an IPv6 address between the brackets");
+        }
+        if (is_ipv4_inside(*plain)) {
+            throw fail(1, "expected an IPv6 address that stands for no IPv4 address");
+        }
+        if (base::to_lower(host) != *plain) {
+            throw fail(1, fmt::format("expected the IPv6 address in its short form, {}", *plain));
         }
     }
 

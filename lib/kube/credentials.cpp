@@ -9,6 +9,7 @@
 #include "kube/watch.hpp"
 #include "net/url.hpp"
 #include "sys/process.hpp"
+#include "sys/program.hpp"
 #include "sys/signals.hpp"
 #include "sys/trust.hpp"
 #include "value/reader.hpp"
@@ -105,7 +106,6 @@ Credentials::Issued Credentials::run_plugin(const ExecPlugin& plugin, const std:
         throw plugin_fault(plugin, "it wants a terminal (interactiveMode: Always), which it is not given here")
             .hint("a user of the kubeconfig with a token, or a plugin with interactiveMode IfAvailable");
     }
-    if (plugin.command.find('/') != std::string::npos) sys::require_trusted(plugin.command, "login program");
     sys::ProcessSpec spec;
     spec.argv = {plugin.command};
     spec.argv.insert(spec.argv.end(), plugin.args.begin(), plugin.args.end());
@@ -119,8 +119,10 @@ Credentials::Issued Credentials::run_plugin(const ExecPlugin& plugin, const std:
     };
     sys::ProcessResult result;
     try {
+        sys::require_trusted_program(plugin.command);
         result = sys::run_process(spec);
     } catch (const Error& error) {
+        if (error.code() == "untrusted-file") { throw; }
         if (error.code() != "command-not-found") { throw plugin_fault(plugin, error.message()); }
         throw plugin_fault(plugin, "there is no such program").hint(install_hint_of(plugin));
     }

@@ -20,6 +20,7 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "sys/fd.hpp"
+#include "sys/program.hpp"
 
 extern char** environ;
 
@@ -83,22 +84,6 @@ Pipe make_pipe() {
         }
     }
     return pipe;
-}
-
-std::string find_in_path(const std::string& program) {
-    if (program.find('/') != std::string::npos) {
-        return program;
-    }
-    const char* variable = std::getenv("PATH");
-    const std::string path = variable != nullptr ? variable : "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin";
-    for (const std::string_view directory : base::split(path, ':')) {
-        std::string candidate = directory.empty() ? program : std::string(directory) + "/" + program;
-        if (::access(candidate.c_str(), X_OK) == 0) {
-            return candidate;
-        }
-    }
-    throw Error(Exit::not_found, "command-not-found", "command " + program + " not found in PATH (" + path + ")")
-        .hint("install the package that has " + program + ", or add its directory to PATH");
 }
 
 /// Why `program`, which is relative to `directory` ("" for ours), could not be started; `number` < 0: not be entered.
@@ -486,15 +471,6 @@ Error replace_process(const std::vector<std::string>& argv) {
     (void)::execv(program.c_str(), pointers.data());
     const int saved = errno;
     return start_error(program, saved);
-}
-
-void require_program(const std::string& program) {
-    const std::string found = find_in_path(program);
-    if (::access(found.c_str(), X_OK) != 0) {
-        const int saved = errno;
-        throw Error(Exit::not_found, "command-not-found",
-                    "command " + program + " cannot be run: " + errno_text(saved) + " (" + errno_name(saved) + ")");
-    }
 }
 
 }  // namespace kmm::sys

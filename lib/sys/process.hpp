@@ -50,7 +50,4 @@ struct ProcessResult {
 /// if it is not in PATH.
 [[nodiscard]] Error replace_process(const std::vector<std::string>& argv);
 
-/// Whether run_process would find this program, to say so early. Errors: not_found "command-not-found".
-void require_program(const std::string& program);
-
 }  // namespace kmm::sys

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trust/identity.hpp"
 
+#include <algorithm>
 #include <cstddef>
 
 #include "base/error.hpp"
@@ -20,6 +21,18 @@ std::string expanded_name(const image::Reference& reference) {
 bool has_written_tag(std::string_view text, const image::Reference& reference) {
     const std::string_view before_digest = text.substr(0, text.find('@'));
     return !reference.tag.empty() && before_digest.ends_with(":" + reference.tag);
+}
+
+/// The other name of one registry: HTTPS has port 443 where none is written. nullopt for other ports.
+std::optional<std::string> same_registry(const std::string& host) {
+    constexpr std::string_view k_port = ":443";
+    if (host.ends_with(k_port)) {
+        const std::string plain = host.substr(0, host.size() - k_port.size());
+        return plain == k_hub || plain == "registry-1.docker.io" ? "docker.io" : plain;
+    }
+    const std::size_t bracket = host.rfind(']');
+    const bool has_port = host.find(':', bracket == std::string::npos ? 0 : bracket) != std::string::npos;
+    return has_port ? std::nullopt : std::optional(host + std::string(k_port));
 }
 
 bool is_name_only(const NamedImage& image) { return image.tag.empty() && image.digest.empty(); }
@@ -107,10 +120,19 @@ bool is_identity_prefix(std::string_view text) {
 }
 
 std::vector<std::string> scopes_of(const NamedImage& image) {
-    std::vector<std::string> scopes{image.to_string()};
+    std::vector<std::string> scopes;
+    const std::size_t host_end = image.name.find('/');
+    const auto other = same_registry(image.name.substr(0, host_end));
+    const auto add = [&](const std::string& scope) {
+        scopes.push_back(scope);
+        if (other) {
+            scopes.push_back(*other + scope.substr(std::min(host_end, scope.size())));
+        }
+    };
+    add(image.to_string());
     std::string name = image.name;
     while (true) {
-        scopes.push_back(name);
+        add(name);
         const std::size_t slash = name.rfind('/');
         if (slash == std::string::npos) {
             break;
@@ -128,7 +150,8 @@ std::vector<std::string> scopes_of(const NamedImage& image) {
 bool is_image_scope(std::string_view scope) {
     if (scope.starts_with("*.")) {
         const std::string_view domain = scope.substr(2);
-        return domain.find_first_of("/:*@[") == std::string_view::npos && is_identity_prefix(domain);
+        return domain.find_first_of("/:*@[") == std::string_view::npos &&
+               is_identity_prefix(std::string(domain) + ".x");  // "*.0.0.1" is no address
     }
     const std::string below = std::string(scope) + "/x/x";  // "docker.io/x" would be "docker.io/library/x"
     if (const auto image = named_image(below)) {

@@ -45,7 +45,7 @@ struct SignedIdentity {
 [[nodiscard]] bool is_identity_prefix(std::string_view text);
 
 /// Scopes of a policy that an image falls under, the most specific first: its own name, repository, namespaces, host,
-/// "*.DOMAIN".
+/// "*.DOMAIN". HOST and HOST:443 are one registry: both are among them, the one that the image has first.
 [[nodiscard]] std::vector<std::string> scopes_of(const NamedImage& image);
 
 /// The same for an image in a directory or archive at `path`, absolute, without links: the path and the directories

@@ -5,6 +5,7 @@
 
 #include "cluster/seam/worker_process.hpp"
 #include "sys/process.hpp"
+#include "sys/program.hpp"
 
 namespace kmm::cluster {
 
@@ -15,6 +16,7 @@ WorkerReply LocalRunner::run(const WorkerCall& call) {
     spec.argv = worker_argv(worker_command_, call);
     spec.stdin_text = call.stdin_text;
     if (call.timeout.count() > 0) spec.timeout = call.timeout;
+    sys::require_trusted_program(spec.argv.front());
     const auto result = sys::run_process(spec);
     ChildLog log;
     log.text = result.err;

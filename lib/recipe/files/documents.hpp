@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <map>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -51,8 +52,8 @@ struct RecipeDocuments {
 [[nodiscard]] recipe::plan::Facts read_facts(const cli::Args& args, const RecipeDocuments& documents,
                                              bool operator_only);
 
-/// Where charts come from: --chart, by the name of the resource or of its chart, local repositories, ConfigMaps among
-/// the documents.
+/// Where charts come from: --chart, by the name of the resource or of its chart; local repositories below the current
+/// directory, those of the documents and of -f; ConfigMaps among the documents.
 class ChartPlaces {
 public:
     /// `main` is the resource that a --chart without a name is for. Errors: usage "bad-value" for a chart given twice,

@@ -9,6 +9,7 @@
 #include "base/last_lines.hpp"
 #include "base/text.hpp"
 #include "sys/process.hpp"
+#include "sys/program.hpp"
 #include "upgrade/actor_parts/program_end.hpp"
 #include "upgrade/drive/step_runner.hpp"
 #include "upgrade/engine/pace.hpp"
@@ -58,6 +59,7 @@ void ask_user_check(const upgrade::Options& options, const value::Node& document
     spec.output_max = k_output_max;
     spec.keep_end = true;
     spec.cancelled = interrupted;
+    sys::require_trusted_program(words->front(), spec.directory);
     const auto result = sys::run_process(spec);
     if (result.cancelled) throw Leave{StepEnd::left};
     const auto how = program_fault(result, milliseconds(options.node_timeout_ms));

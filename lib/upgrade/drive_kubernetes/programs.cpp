@@ -12,6 +12,7 @@
 #include "base/last_lines.hpp"
 #include "base/text.hpp"
 #include "sys/process.hpp"
+#include "sys/program.hpp"
 #include "sys/trust.hpp"
 #include "upgrade/actor_parts/program_end.hpp"
 #include "upgrade/drive/pool.hpp"
@@ -132,6 +133,7 @@ kubernetes::PatchList query_patches(const std::string& command, const std::strin
     spec.output_max = k_answer_max;
     spec.cancelled = interrupted;
     try {
+        sys::require_trusted_program(words->front(), directory);
         const auto result = sys::run_process(spec);
         if (result.cancelled) throw program_interrupted();
         list.fault = fault_of_program(result, timeout);

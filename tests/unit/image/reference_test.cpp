@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "base/error.hpp"
+#include "image/address.hpp"
 #include "image/platform.hpp"
 #include "image/reference.hpp"
 
@@ -76,7 +77,10 @@ TEST_CASE("M64 faults are shown below the byte") {
              Row{"reg.example.com/a@sha256:" + std::string(64, 'A'), 19}, Row{"reg.example.com/a@md5:abc", 19},
              Row{"reg.example.com/a@", 19}, Row{"-reg.example.com/a", 1}, Row{"reg..example.com/a", 5},
              Row{"https://reg.example.com/a", 7}, Row{"reg.example.com/driver:${KERNEL_FULL_VERSION}", 24},
-             Row{"a/" + std::string(256, 'b'), 256},
+             Row{"a/" + std::string(256, 'b'), 256}, Row{"reg:05000/a", 5}, Row{"[::1]:0443/a", 7},
+             Row{"127.1/a", 1}, Row{"127.0.0.01:5000/a", 1}, Row{"0177.0.0.1/a", 1}, Row{"0x7f000001:5000/a", 1},
+             Row{"127.0.0.0x1/a", 1}, Row{"2130706433:5000/a", 1}, Row{"256.0.0.1/a", 1}, Row{"reg.0/a", 1},
+             Row{"[::ffff:127.0.0.1]:5000/a", 2}, Row{"[0:0:0:0:0:0:0:1]/a", 2}, Row{"[:::]/a", 2},
          }) {
         CAPTURE(row.text);
         const Error error = error_of(row.text);
@@ -98,6 +102,27 @@ TEST_CASE("M64 faults are shown below the byte") {
     CHECK(error_of("a:${X}").hint().find("template") != std::string::npos);
     CHECK(error_of("reg.example.com/Team/x").hint().find("lower case") != std::string::npos);
     CHECK(detail(error_of("a\n\x1b" "b"), "text") == "a\\n\\x1bb");
+}
+
+TEST_CASE("addresses have one spelling") {
+    for (const char* same : {"::", "::1", "fd00::1", "2001:db8::1:0:0:1", "1:2:3:4:5:6:7:8", "1:0:3:4:5:6:7:8",
+                             "1::4:5:6:7:8", "::2:3:4:5:6:7", "1:2:3:4:5:6::", "::ffff:7f00:1", "::7f00:1"}) {
+        CHECK_MESSAGE(image::plain_ipv6(same) == same, same);
+    }
+    CHECK(image::plain_ipv6("0:0:0:0:0:0:0:1") == "::1");
+    CHECK(image::plain_ipv6("FD00:0::0001") == "fd00::1");
+    CHECK(image::plain_ipv6("2001:db8:0:0:1:0:0:1") == "2001:db8::1:0:0:1");
+    CHECK(image::plain_ipv6("1::3:4:5:6:7:8") == "1:0:3:4:5:6:7:8");
+    for (const char* bad : {"", ":", "1", "1:2:3:4:5:6:7:8:9", "1:2:3:4:5:6:7:8::", "::1::", ":::", "1:::2", ":1::",
+                            "12345::", "g::", "::1.2.3.4", "::-1"}) {
+        CHECK_MESSAGE(!image::plain_ipv6(bad), bad);
+    }
+    for (const char* inside : {"::ffff:7f00:1", "::7f00:1", "::ffff:0:1", "::ffff:1"}) {
+        CHECK_MESSAGE(image::is_ipv4_inside(inside), inside);
+    }
+    for (const char* alone : {"::1", "::", "fd00::1", "::ffff:0:0:1", "::1:7f00:1", "fe80::7f00:1"}) {
+        CHECK_MESSAGE(!image::is_ipv4_inside(alone), alone);
+    }
 }
 
 TEST_CASE("digests") {

@@ -17,6 +17,7 @@
 #include "sys/directory.hpp"
 #include "sys/file_ops.hpp"
 #include "sys/process.hpp"
+#include "sys/program.hpp"
 #include "sys/temp_dir.hpp"
 #include "sys/trust.hpp"
 #include "sys/trust_script.hpp"
@@ -92,6 +93,35 @@ std::string changeable(const std::string& path, const std::string& path_variable
 }  // namespace
 
 TEST_SUITE("sys::trust") {
+    TEST_CASE("a program that somebody else may change is not run by root, wherever in PATH it is") {
+        const sys::TempDir dir("kmm-trust-");
+        const std::string program = dir.path() + "/bin/kmm-chk";
+        fs::create_directories(dir.path() + "/bin");
+        put(program, "#!/bin/sh\n");
+        REQUIRE(::chmod(program.c_str(), 0755) == 0);
+        const std::string path = ::getenv("PATH") == nullptr ? "" : ::getenv("PATH");
+        REQUIRE(::setenv("PATH", (dir.path() + "/bin:" + path).c_str(), 1) == 0);
+        const auto codes = [&] {
+            std::string all;
+            for (const std::string& name : {program, std::string("kmm-chk"), std::string("./kmm-chk")}) {
+                all += code_of([&] { sys::require_trusted_program(name, dir.path() + "/bin"); }) + ",";
+            }
+            return all + code_of([&] { sys::require_program("kmm-chk"); });
+        };
+        CHECK(codes() == ",,,");
+        if (::geteuid() == 0) {
+            const std::string refused = "untrusted-file,untrusted-file,untrusted-file,untrusted-file";
+            give_away(program);
+            CHECK(codes() == refused);
+            REQUIRE(::lchown(program.c_str(), 0, 0) == 0);
+            REQUIRE(::chmod((dir.path() + "/bin").c_str(), 0777) == 0);
+            CHECK(codes() == refused);
+        }
+        fs::remove(program);
+        CHECK(code_of([&] { sys::require_program("kmm-chk"); }) == "command-not-found");
+        REQUIRE(::setenv("PATH", path.c_str(), 1) == 0);
+    }
+
     TEST_CASE("a file counts for root if root owns it and nobody else may write it") {
         const sys::TempDir dir("kmm-trust-");
         const std::string file = dir.path() + "/f";

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include "trust/identity.hpp"
 
 using namespace kmm;
@@ -36,10 +38,19 @@ TEST_CASE("scopes of an image, the most specific first") {
                                    "a.b.example.com:8443/ns", "a.b.example.com:8443", "*.b.example.com",
                                    "*.example.com", "*.com"});
     CHECK(trust::scopes_of(*trust::named_image("busybox:1")) ==
-          std::vector<std::string>{"docker.io/library/busybox:1", "docker.io/library/busybox", "docker.io/library",
-                                   "docker.io", "*.io"});
+          std::vector<std::string>{"docker.io/library/busybox:1", "docker.io:443/library/busybox:1",
+                                   "docker.io/library/busybox", "docker.io:443/library/busybox", "docker.io/library",
+                                   "docker.io:443/library", "docker.io", "docker.io:443", "*.io"});
+    for (const char* hub : {"docker.io:443", "index.docker.io:443", "registry-1.docker.io:443"}) {
+        const auto scopes = trust::scopes_of(*trust::named_image(hub + std::string("/library/busybox:1")));
+        CHECK(std::find(scopes.begin(), scopes.end(), "docker.io/library/busybox") != scopes.end());
+    }
+    CHECK(trust::scopes_of(*trust::named_image("[fd00::1]:443/x:1")) ==
+          std::vector<std::string>{"[fd00::1]:443/x:1", "[fd00::1]/x:1", "[fd00::1]:443/x", "[fd00::1]/x",
+                                   "[fd00::1]:443", "[fd00::1]"});
     CHECK(trust::scopes_of(*trust::named_image("localhost/x:1")) ==
-          std::vector<std::string>{"localhost/x:1", "localhost/x", "localhost"});
+          std::vector<std::string>{"localhost/x:1", "localhost:443/x:1", "localhost/x", "localhost:443/x", "localhost",
+                                   "localhost:443"});
     CHECK(trust::scopes_of_path("/var/lib/x") == std::vector<std::string>{"/var/lib/x", "/var/lib", "/var"});
     CHECK(trust::scopes_of_path("/").empty());
     CHECK(trust::scopes_of_path("relative").empty());

@@ -13,7 +13,6 @@
 #include "base/last_errno.hpp"
 #include "base/text.hpp"
 #include "cli/document.hpp"
-#include "kmm-plan/source/results.hpp"
 #include "plan/codes/codes.hpp"
 #include "sys/fd.hpp"
 #include "sys/file_ops.hpp"
@@ -94,8 +93,8 @@ std::vector<cli::Option> report_options(Drift drift) {
 Reporting::Reporting(const cli::Args& args)
     : files_(report::parse_files(args.all("report"))), ci_(detect_ci(args.get("ci").value_or("auto"))) {
     if (ci_ == "gitlab") {
-        files_.emplace("codequality", k_gitlab_code_quality);
-        files_.emplace("junit", k_gitlab_junit);
+        if (files_.emplace("codequality", k_gitlab_code_quality).second) { by_program_.insert("codequality"); }
+        if (files_.emplace("junit", k_gitlab_junit).second) { by_program_.insert("junit"); }
     }
     if (args.get("fail-on") == "warning") { fail_on_ = Severity::warning; }
     if (const auto file = args.get("baseline")) { baseline_ = read_baseline(*file); }
@@ -119,7 +118,9 @@ void Reporting::publish(const std::string& check, const std::vector<std::string>
     }
     for (const auto& format : report::format_names()) {
         const auto file = files_.find(format);
-        if (file != files_.end()) { write_result(context, file->second, report::text_of(format, report)); }
+        if (file == files_.end()) { continue; }
+        const auto by = by_program_.contains(format) ? cli::NamedBy::program : cli::NamedBy::user;
+        cli::write_report(context, file->second, report::text_of(format, report), by);
     }
     if (ci_ == "github") { publish_github(report, failed(findings), context); }
 }
@@ -154,7 +155,7 @@ cli::Option metrics_cluster_option() {
 
 void write_metrics(const cli::Args& args, cli::Context& context, const std::vector<report::MetricFamily>& families) {
     if (const auto file = args.get("metrics")) {
-        write_result(context, *file, report::openmetrics_text(families, args.get("metrics-cluster").value_or("")));
+        cli::write_report(context, *file, report::openmetrics_text(families, args.get("metrics-cluster").value_or("")));
     }
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -55,6 +56,7 @@ public:
 
 private:
     report::Files files_;
+    std::set<std::string> by_program_;  ///< formats whose file nobody asked for
     std::string ci_;                            ///< github, gitlab or none
     Severity fail_on_ = Severity::error;
     std::optional<report::Baseline> baseline_;

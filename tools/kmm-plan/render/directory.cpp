@@ -8,6 +8,7 @@
 
 #include "base/shell_word.hpp"
 #include "base/text.hpp"
+#include "cli/document.hpp"
 #include "kmm-plan/render/output.hpp"
 #include "kmm-plan/source/ignored.hpp"
 #include "sys/file_ops.hpp"
@@ -99,6 +100,7 @@ void write_directory(const std::vector<value::Node>& documents, const std::vecto
     std::vector<std::string> kept;
     for (const auto& name : in_use) { kept.push_back(name + ending); }
     const std::string directory = *args.get("out");
+    cli::require_way_stays(directory);
     sys::LinuxFileOps ops;
     print_changes(write_files(ops, directory, files, args.flag("prune") ? Prune::yes : Prune::no, kept), directory,
                   context);

@@ -29,6 +29,7 @@
 #include "plan/kmm/template.hpp"
 #include "preflight/images.hpp"
 #include "preflight/made_image.hpp"
+#include "sys/directory.hpp"
 #include "sys/file_ops.hpp"
 #include "sys/missing_file.hpp"
 #include "value/reader.hpp"
@@ -438,6 +439,7 @@ Exit run_images(const cli::Args& args, cli::Context& context) {
     if (lock && !locked) {
         sys::LinuxFileOps files;
         sys::require_directory_of(*lock);
+        cli::require_way_stays(sys::parent_of(*lock));
         sys::write_file_atomically(files, *lock, value::to_yaml(images_node(images, "ImageLock")), 0644);
         if (context.verbosity >= 0)
             context.console.err(

@@ -8,6 +8,7 @@
 #include "kmm-upgrade/kubernetes/freezing.hpp"
 #include "kmm-upgrade/verbs.hpp"
 #include "sys/process.hpp"
+#include "sys/program.hpp"
 #include "upgrade/engine/replay.hpp"
 
 namespace kmm::tool_upgrade {

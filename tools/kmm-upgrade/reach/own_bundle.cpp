@@ -20,6 +20,7 @@
 #include "sys/directory.hpp"
 #include "sys/file_ops.hpp"
 #include "sys/process.hpp"
+#include "sys/program.hpp"
 #include "sys/temp_dir.hpp"
 #include "sys/trust.hpp"
 
@@ -75,6 +76,7 @@ std::string make(const std::string& worker) {
     sys::ProcessSpec spec;
     spec.argv = {worker.empty() ? "kmm-worker" : worker, "bundle", "--out", scratch.path() + "/run", "-o", "name"};
     spec.timeout = k_make_time;
+    sys::require_trusted_program(spec.argv.front());
     const auto result = [&] {
         try {
             return sys::run_process(spec);

@@ -7,6 +7,7 @@
 
 #include "base/error.hpp"
 #include "sys/process.hpp"
+#include "sys/program.hpp"
 
 namespace kmm::tool_upgrade {
 namespace {
@@ -112,6 +113,7 @@ void EventCommand::run_once(const std::string& input) {
     spec.cancelled = [this] { return is_ending(); };
     std::string trouble;
     try {
+        sys::require_trusted_program(words_.front(), directory_);
         const auto result = sys::run_process(spec);
         if (result.cancelled) return;
         if (result.timed_out) trouble = "took longer than " + whole_seconds(k_command_timeout);

@@ -17,7 +17,7 @@
 #include "sys/trust.hpp"
 #include "sys/host.hpp"
 #include "sys/local_time.hpp"
-#include "sys/process.hpp"
+#include "sys/program.hpp"
 #include "sys/random.hpp"
 #include "upgrade/engine/pace.hpp"
 #include "upgrade/engine/planner.hpp"

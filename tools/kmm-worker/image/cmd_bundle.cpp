@@ -22,6 +22,7 @@
 #include "kmm-worker/result.hpp"
 #include "net/ca_bundle.hpp"
 #include "registry/unpack/layer_writer.hpp"
+#include "sys/fd.hpp"
 #include "sys/file_ops.hpp"
 #include "sys/shared_library.hpp"
 #include "sys/temp_dir.hpp"
@@ -191,9 +192,10 @@ std::string make_bundle() {
 
 /// Whoever may read the file may start it; of another kind, or of somebody else, it is left as it is.
 void make_executable(const std::string& file) {
+    const sys::Fd opened(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY));
     struct stat facts {};
-    if (::stat(file.c_str(), &facts) != 0 || !S_ISREG(facts.st_mode)) return;
-    static_cast<void>(::chmod(file.c_str(), (facts.st_mode | (facts.st_mode & 0444U) >> 2U) & 07777U));
+    if (!opened || ::fstat(opened.get(), &facts) != 0 || !S_ISREG(facts.st_mode)) return;
+    static_cast<void>(::fchmod(opened.get(), (facts.st_mode | (facts.st_mode & 0444U) >> 2U) & 07777U));
 }
 
 WorkerResult bundle(const cli::Args& args, cli::Context& context) {

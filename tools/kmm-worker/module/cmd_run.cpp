@@ -23,6 +23,7 @@
 #include "sys/clock.hpp"
 #include "sys/directory.hpp"
 #include "sys/process.hpp"
+#include "sys/program.hpp"
 #include "sys/signals.hpp"
 
 namespace kmm::tool_worker {
@@ -228,6 +229,7 @@ private:
         spec.argv = std::move(words);
         if (const auto timeout = timeout_of(args_); timeout.count() > 0) spec.timeout = timeout;
         spec.cancelled = [] { return sys::interrupt_requested(); };
+        sys::require_trusted_program(config_.runtime);
         sys::ProcessResult done = sys::run_process(spec);
         const std::string what = fmt::format("{} {}", config_.runtime, spec.argv[1]);
         if (done.cancelled)
