@@ -65,11 +65,6 @@ bool is_in_chart(const std::string& file, const std::vector<std::string>& files)
 
 bool has_chart(const std::string& path) { return fs::is_regular_file(path) || fs::exists(path + "/Chart.yaml"); }
 
-/// Whether `path` is `directory` or below it; both without links.
-bool is_below(const fs::path& path, const fs::path& directory) {
-    return std::mismatch(directory.begin(), directory.end(), path.begin(), path.end()).first == directory.end();
-}
-
 Error chart_not_found(const std::string& resource, const rp::ChartReference& reference, std::string message) {
     return Error(Exit::not_found, "chart-not-found", fmt::format("{}: {}", resource, message))
         .at(reference.origin)
