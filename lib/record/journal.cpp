@@ -2,7 +2,6 @@
 #include "record/journal.hpp"
 
 #include <algorithm>
-#include <optional>
 
 #include "digest/digest.hpp"
 #include "record/crc32c.hpp"
@@ -12,22 +11,41 @@
 namespace kmm::record {
 namespace {
 
+constexpr std::string_view k_mac_member = R"(,"mac":")";
+constexpr std::size_t k_mac_digits = 64;
 constexpr std::string_view k_crc_member = R"(,"crc":")";
 constexpr std::string_view k_line_end = R"("})";
 constexpr std::string_view k_journal_begin = R"({"seq":1,"formatVersion":1,)";
 static_assert(k_format_version == 1);
-constexpr std::size_t k_line_seal_size = k_crc_member.size() + 8 + k_line_end.size();
+constexpr std::size_t k_line_end_size = k_crc_member.size() + 8 + k_line_end.size();
+
+/// `line` (without newline) without its CRC.
+std::string_view body_of(std::string_view line) { return line.substr(0, line.size() - k_line_end_size); }
 
 /// True if the CRC at the end of `line` (without newline) is the one of the rest.
-bool is_sealed(std::string_view line) {
-    if (line.size() <= k_line_seal_size) {
+bool is_whole(std::string_view line) {
+    if (line.size() <= k_line_end_size) {
         return false;
     }
-    const std::string_view body = line.substr(0, line.size() - k_line_seal_size);
-    std::string seal(k_crc_member);
-    seal += crc32c_hex(body);
-    seal += k_line_end;
-    return line.substr(body.size()) == seal;
+    std::string end(k_crc_member);
+    end += crc32c_hex(body_of(line));
+    end += k_line_end;
+    return line.substr(body_of(line).size()) == end;
+}
+
+/// Of a whole line.
+Seal seal_of(std::string_view line, const std::optional<std::string>& key) {
+    const std::string_view body = body_of(line);
+    constexpr std::size_t k_size = k_mac_member.size() + k_mac_digits + 1;
+    if (body.size() <= k_size || body.back() != '"' ||
+        body.substr(body.size() - k_size, k_mac_member.size()) != k_mac_member) {
+        return Seal::none;
+    }
+    if (!key) {
+        return Seal::unknown;
+    }
+    const std::string_view found = body.substr(body.size() - k_mac_digits - 1, k_mac_digits);
+    return is_same_mac(found, line_mac(*key, body.substr(0, body.size() - k_size))) ? Seal::own : Seal::foreign;
 }
 
 std::optional<value::Node> read_mapping(std::string_view text, const std::string& file) {
@@ -39,7 +57,7 @@ std::optional<value::Node> read_mapping(std::string_view text, const std::string
     return std::move(documents.front().root);
 }
 
-/// The entry in a sealed line, verified against its place in the chain.
+/// The entry in a whole line, verified against its place in the chain.
 Entry decode_line(std::string_view line, std::uint64_t seq, const std::string& prev, const std::string& file) {
     const std::optional<value::Node> document = read_mapping(line, file);
     if (!document) {
@@ -86,20 +104,20 @@ bool is_interrupted_append(std::string_view text, std::size_t start) {
         return newline + 1 == text.size() && has_unwritten_sector(text, start);
     }
     // A whole line with something else in the place of its newline is no prefix of anything we write.
-    return !is_sealed(text.substr(start, text.size() - start - 1));
+    return !is_whole(text.substr(start, text.size() - start - 1));
 }
 
 /// The verified lines, without newlines, up to an interrupted append. Cheap, so it comes before any line is decoded.
-std::vector<std::string_view> sealed_lines(std::string_view text, const std::string& file) {
+std::vector<std::string_view> whole_lines(std::string_view text, const std::string& file) {
     std::vector<std::string_view> lines;
     std::size_t start = 0;
     while (start < text.size()) {
         const std::size_t newline = text.find('\n', start);
         std::string_view line = text.substr(start, newline - start);
-        if (newline == std::string_view::npos && line.back() == '\0' && is_sealed(line.substr(0, line.size() - 1))) {
+        if (newline == std::string_view::npos && line.back() == '\0' && is_whole(line.substr(0, line.size() - 1))) {
             line.remove_suffix(1);  // whole but for a newline that was never written
         }
-        if (!is_sealed(line)) {
+        if (!is_whole(line)) {
             if (lines.empty() || !is_interrupted_append(text, start)) {
                 throw damaged(file, lines.size() + 1, "the line was changed or cut (its checksum differs)");
             }
@@ -116,7 +134,8 @@ std::vector<std::string_view> sealed_lines(std::string_view text, const std::str
 
 }  // namespace
 
-std::string encode_line(std::uint64_t seq, std::string_view prev, const std::string& time, const value::Node& payload) {
+std::string encode_line(std::uint64_t seq, std::string_view prev, const std::string& time, const value::Node& payload,
+                        const std::optional<std::string>& key) {
     value::Node document = value::Node::mapping();
     document.set("seq", value::Node(seq));
     if (seq == 1) {
@@ -127,26 +146,30 @@ std::string encode_line(std::uint64_t seq, std::string_view prev, const std::str
     document.set("time", value::Node(time));
     document.set("payload", payload);
     std::string line = value::to_json(document);
-    line.pop_back();  // the closing brace comes after the seal
+    line.pop_back();  // the closing brace comes last
+    if (key) {
+        line += std::string(k_mac_member) + line_mac(*key, line);
+        line += '"';
+    }
     line += std::string(k_crc_member) + crc32c_hex(line);
     line += k_line_end;
     line += '\n';
     return line;
 }
 
-ParsedJournal parse_journal(std::string_view text, const std::string& file) {
+ParsedJournal parse_journal(std::string_view text, const std::string& file, const std::optional<std::string>& key) {
     ParsedJournal parsed;
     parsed.last_hash = k_no_previous;
     if (text.empty()) {
         throw damaged(file, 0, "the file is empty");
     }
-    // A newer program may seal its lines in another way, so its version counts before anything else.
+    // A newer program may end its lines in another way, so its version counts before anything else.
     if (text.substr(0, k_journal_begin.size()) != k_journal_begin) {
         if (const auto first = read_mapping(text.substr(0, text.find('\n')), file)) {
             check_format_version(*first, file);
         }
     }
-    const std::vector<std::string_view> lines = sealed_lines(text, file);
+    const std::vector<std::string_view> lines = whole_lines(text, file);
     for (const std::string_view line : lines) {
         parsed.entries.push_back(decode_line(line, parsed.entries.size() + 1, parsed.last_hash, file));
         parsed.last_hash = digest::sha256_hex(line);
@@ -154,6 +177,7 @@ ParsedJournal parse_journal(std::string_view text, const std::string& file) {
         parsed.good.push_back('\n');
     }
     parsed.partial_tail = parsed.good != text;
+    parsed.seal = seal_of(lines.back(), key);
     return parsed;
 }
 

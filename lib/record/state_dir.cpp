@@ -159,9 +159,14 @@ struct StateDir::Tail {
     std::string pending;       ///< a line whose append failed, of which any part may be in the file
     std::uint64_t seq = 0;
     std::string last_hash;
+    std::optional<std::string> key;  ///< of the seals, if it was there
+    Seal seal = Seal::none;
+    std::string vouched;  ///< `last_hash` of the record that the user took for his own
     sys::Fd fd;  ///< open at the end of a journal that this object itself wrote; else it must be rewritten first
     Stamp stamp;
     std::uint64_t reserved = 0;
+
+    [[nodiscard]] bool is_own() const { return seal == Seal::own || (!vouched.empty() && vouched == last_hash); }
 
     /// There is no run.
     void forget() {
@@ -183,6 +188,7 @@ struct StateDir::Tail {
         seq = parsed.entries.size();
         good = std::move(parsed.good);
         last_hash = std::move(parsed.last_hash);
+        seal = parsed.seal;
         on_disk = std::move(text);
         pending.clear();
         fd.reset();
@@ -236,6 +242,7 @@ struct StateDir::Tail {
         known = true;
         seq = 1;
         last_hash = hash_of_line(line);
+        seal = key ? Seal::own : Seal::none;
         pending.clear();
         on_disk.clear();
     }
@@ -258,15 +265,18 @@ struct StateDir::Tail {
             }
             good += line;
             seq += 1;
+            const bool was_own = is_own();
+            seal = key && was_own ? Seal::own : Seal::none;
             last_hash = hash_of_line(line);
+            if (was_own) vouched = last_hash;
             pending.clear();
             stamp = stamp_of(path);
         });
     }
 };
 
-StateDir::StateDir(std::string path, sys::FileOps& ops, const sys::Clock& clock)
-    : path_(std::move(path)), ops_(ops), clock_(clock), tail_(std::make_shared<Tail>()) {}
+StateDir::StateDir(std::string path, sys::FileOps& ops, const sys::Clock& clock, std::optional<SealKey> key)
+    : path_(std::move(path)), ops_(ops), clock_(clock), key_(std::move(key)), tail_(std::make_shared<Tail>()) {}
 
 void StateDir::open(bool create) {
     with_context([&] { return "state directory " + path_; }, [&] {
@@ -291,6 +301,7 @@ Loaded StateDir::load() const {
     std::optional<std::string> snapshot_text;
     std::optional<ParsedSnapshot> snapshot;
     ParsedJournal parsed;
+    const auto key = key_ ? key_->read() : std::nullopt;
     std::string damage;
     // The snapshot is read first, so a growing journal can only be ahead of it. When a run begins or is archived
     // between the two reads they do not belong together; then they are read again.
@@ -300,7 +311,7 @@ Loaded StateDir::load() const {
         snapshot_text = read_own_file(snapshot_path(path_));
         text = read_own_file(journal_path(path_));
         snapshot = snapshot_text ? parse_snapshot(*snapshot_text, snapshot_path(path_)) : std::nullopt;
-        parsed = text ? parse_journal(*text, journal_path(path_)) : ParsedJournal{};
+        parsed = text ? parse_journal(*text, journal_path(path_), key) : ParsedJournal{};
         if (!text && snapshot_text) {
             damage = "the journal is missing although upgrade.json names a run";
         } else if (snapshot && snapshot->serial > parsed.entries.size()) {
@@ -320,6 +331,8 @@ Loaded StateDir::load() const {
     }
     loaded.entries = parsed.entries;
     loaded.partial_tail = parsed.partial_tail;
+    loaded.seal = parsed.seal;
+    if (key) tail_->key = key;
     tail_->take(std::move(parsed), std::move(*text));
     std::vector<std::string> warnings;
     if (loaded.partial_tail) {
@@ -333,12 +346,28 @@ Loaded StateDir::load() const {
     return loaded;
 }
 
+Seal StateDir::seal() const {
+    const std::scoped_lock guard(tail_->mutex);
+    return tail_->is_own() ? Seal::own : tail_->seal;
+}
+
+void StateDir::vouch() {
+    const std::scoped_lock guard(tail_->mutex);
+    if (key_) tail_->key = key_->read_or_make();
+    tail_->vouched = tail_->last_hash;
+}
+
+std::string StateDir::first_line(const value::Node& header) {
+    tail_->key = key_ ? key_->read_or_make() : std::nullopt;
+    return encode_line(1, k_no_previous, base::format_rfc3339(clock_.now_unix()), header, tail_->key);
+}
+
 void StateDir::begin(const value::Node& header) {
     const std::scoped_lock guard(tail_->mutex);
     if (stamp_of(journal_path(path_)).inode || stamp_of(snapshot_path(path_)).inode) {
         throw bug("a run was begun in a state directory that already has one");
     }
-    tail_->begin(ops_, path_, encode_line(1, k_no_previous, base::format_rfc3339(clock_.now_unix()), header));
+    tail_->begin(ops_, path_, first_line(header));
 }
 
 void StateDir::succeed(const std::string& id_hint, const value::Node& header) {
@@ -352,7 +381,7 @@ void StateDir::succeed(const std::string& id_hint, const value::Node& header) {
         sys::write_file_atomically(ops_, place.path, tail_->good);
     }
     put_snapshot_away();
-    tail_->begin(ops_, path_, encode_line(1, k_no_previous, base::format_rfc3339(clock_.now_unix()), header));
+    tail_->begin(ops_, path_, first_line(header));
 }
 
 void StateDir::append(const value::Node& payload) {
@@ -374,7 +403,8 @@ void StateDir::append(const value::Node& payload) {
         tail_->replace(ops_, path_, std::string(tail_->good));
     }
     const std::string line =
-        encode_line(tail_->seq + 1, tail_->last_hash, base::format_rfc3339(clock_.now_unix()), payload);
+        encode_line(tail_->seq + 1, tail_->last_hash, base::format_rfc3339(clock_.now_unix()), payload,
+                    tail_->is_own() ? tail_->key : std::nullopt);
     tail_->append(ops_, path_, line);
 }
 

@@ -4,7 +4,8 @@
 //
 // Layout of DIR (0700, owned by the effective user):
 //   lock                never renamed, never deleted; OFD-locked by the one writer; its text is the owner record
-//   journal.ndjson      one JSON object a line: {"seq","prev","time","payload","crc"}; seq 1 carries the run's header
+//   journal.ndjson      one JSON object a line: {"seq","prev","time","payload","mac","crc"}; seq 1 carries the run's
+//   header
 //   upgrade.json        {"formatVersion","serial","payload","checksum"}: the run at its last stop; a journal that ends
 //   before it is damaged backup/N.json       the last five good snapshots history/SERIAL-...  journals of ended runs
 #pragma once
@@ -16,6 +17,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "record/seal.hpp"
 #include "sys/clock.hpp"
 #include "sys/file_ops.hpp"
 #include "value/node.hpp"
@@ -47,6 +49,7 @@ struct Loaded {
     std::vector<Entry> entries;
     std::vector<std::string> warnings;  ///< e.g. a partial last line that was cut off, a snapshot that was rebuilt
     bool partial_tail = false;          ///< the journal ends in an incomplete line (an interrupted append)
+    Seal seal = Seal::none;             ///< whose the entries are
 };
 
 /// A run that ended and was deleted: its journal, newest first in lists.
@@ -84,8 +87,8 @@ private:
 /// Reading needs no lock and never writes. Writing methods need the Lock that `lock` returned to be alive.
 class StateDir {
 public:
-    /// Does not touch the disk. `ops` and `clock` must outlive the object.
-    StateDir(std::string path, sys::FileOps& ops, const sys::Clock& clock);
+    /// Does not touch the disk. `ops` and `clock` must outlive the object. Without `key` nothing is sealed.
+    StateDir(std::string path, sys::FileOps& ops, const sys::Clock& clock, std::optional<SealKey> key = std::nullopt);
 
     /// Checks (owner, mode not group- or world-writable, no symlink) and creates the directory 0700 if `create`.
     /// Errors: no_permission "unsafe-state-dir", io, not_found when absent and not `create`.
@@ -103,11 +106,18 @@ public:
     /// "state-newer" for a higher formatVersion; an absent journal gives no entries.
     [[nodiscard]] Loaded load() const;
 
-    /// Starts a new run: journal with `header` as entry 1, preallocated so that a full disk shows here (P05).
-    /// Errors: bug if a run exists; io.
+    /// Whose the record is that this object loaded or wrote last; `own` as well once `vouch` was called for it.
+    [[nodiscard]] Seal seal() const;
+    /// The user takes the record, as it was loaded last, for his own: what is appended to it is sealed, and so is what
+    /// stands before that. Makes the key if there is none. Does not touch the record.
+    void vouch();
+
+    /// Starts a new run: journal with `header` as entry 1, sealed if there can be a key, preallocated so that a full
+    /// disk shows here (P05). Errors: bug if a run exists; io.
     void begin(const value::Node& header);
-    /// Appends one entry and fsyncs it; on return it survives power loss. Compare-and-swap: aborts (locked,
-    /// "state-changed") when the file is not what this object last read or wrote. Cuts a partial tail first.
+    /// Appends one entry, sealed if seal() is `own`, and fsyncs it; on return it survives power loss. Compare-and-swap:
+    /// aborts (locked, "state-changed") when the file is not what this object last read or wrote. Cuts a partial tail
+    /// first.
     void append(const value::Node& payload);
     /// Writes the snapshot atomically and keeps the last five. Written at stops, it may be of an earlier entry than the
     /// journal's last; a journal that ends before its snapshot does has lost entries.
@@ -127,9 +137,11 @@ public:
 private:
     struct Tail;  // what this object knows of the journal's end
     void put_snapshot_away();
+    std::string first_line(const value::Node& header);
     std::string path_;
     sys::FileOps& ops_;
     const sys::Clock& clock_;
+    std::optional<SealKey> key_;
     std::shared_ptr<Tail> tail_;
 };
 

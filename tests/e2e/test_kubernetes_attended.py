@@ -14,6 +14,8 @@ from kubernetes_fleet import COMPONENTS, FROM, HOW, START, TARGET
 from kubernetes_case import Case
 
 SUPPORT = pathlib.Path(__file__).resolve().parent.parent / "support"
+sys.path.insert(0, str(SUPPORT))
+import forge_record  # noqa: E402
 LOG = '#!/bin/sh\necho "${0##*/} $STATE ${NODE:--} $FROM $TO ${#UUID}" >> "${0%/*}/.log"\n'
 
 # Puts a release of Helm into the cluster: NAME REVISION.
@@ -203,13 +205,12 @@ class Attended(Case):
         self.hook("pre-upgrading-first-master")
         copied = self.work / "copied"
         shutil.copytree(self.fleet.state, copied)
-        (copied / "seal").unlink()
+        forge_record.forge(copied)
         self.fleet.state = copied
         shown = self.must("resume", exit_code=77)
         self.assertIn("record-untrusted", shown)
         self.assertIn(f"hook-dir: {self.hooks}", shown)
         self.assertEqual(self.ran(), [])
-
 
     def test_checks_of_nodes_before_an_upgrade(self):
         words = ("check", "kubernetes", TARGET, "--via", "ssh", "--switch", "binaries", "-o", "json")
@@ -291,11 +292,11 @@ class Followed(Case):
         self.must("resume", exit_code=10)
         answer(False)
         # What follows a copied record runs nothing of it.
-        seal = self.fleet.state / "seal"
-        kept = seal.read_bytes()
-        seal.unlink()
+        journal = self.fleet.state / "journal.ndjson"
+        kept = journal.read_bytes()
+        forge_record.forge(self.fleet.state)
         self.assertIn("record-untrusted", self.must("resume", exit_code=77))
-        seal.write_bytes(kept)
+        journal.write_bytes(kept)
         self.must("resume")
         self.require_complete()
 

@@ -279,9 +279,10 @@ constexpr CodeText k_errors[] = {
      "name the server with --context or --kubeconfig"},
     {"recipe-not-ready", "error", "drivers of a recipe would wait for their images; nothing was changed", "",
      "push the image that each line names, or give it a build; kmm-plan show recipe --check-images prints all of them"},
-    {"record-untrusted", "error", "a record has commands to run and was not made by this user on this machine",
-     "Its seal, a keyed hash, is missing or another one: the directory was copied, or made by an earlier version.",
-     "read the commands in the message or in kmm-upgrade show; --trust-record if you want them to run"},
+    {"record-untrusted", "error", "a record is not known to be made by this user on this machine",
+     "Its seal, a keyed hash in every line of the journal, is missing or another one: the directory was copied or "
+     "changed, or made by an earlier version. A record decides commands, images and the cluster.",
+     "read what it decides in the message; --trust-record if you want all of that"},
     {"release-elsewhere", "error", "objects have the label of a recipe that has no release in the namespace",
      "What is obsolete of them would stay, and a lower version would not be seen as a downgrade.",
      "--release-namespace names the namespace of the releases; --force-conflicts begins a new one"},

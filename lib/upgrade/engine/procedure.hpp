@@ -59,8 +59,7 @@ struct Description {
         follows;  ///< subjects that are to follow this run; once it has ended well, resume goes on with them
     std::string again;               ///< the command that starts such a run
     std::string elsewhere;  ///< the command, in words, that brings nodes to another version once the run has ended
-    /// Commands beside those of Options that the run executes: the option that they are from, and the text. They are
-    /// under the record's seal.
+    /// Commands beside those of Options that the run executes: the option that they are from, and the text.
     std::vector<std::pair<std::string, std::string>> commands;
     std::vector<std::pair<std::string, std::string>> notes;  ///< further lines of a summary: key and text
     /// NAMESPACE/NAME.
@@ -86,6 +85,11 @@ public:
     virtual void check(const Run& run) const = 0;
     /// Costs at most O(nodes).
     [[nodiscard]] virtual Description describe(const Run& run) const = 0;
+    /// What a rollback brings back to nodes beside a version, each once; empty where a version is all. O(nodes).
+    [[nodiscard]] virtual std::vector<std::string> former(const Run& run) const {
+        static_cast<void>(run);
+        return {};
+    }
     /// For people: what `node` has in the end, "-" for nothing.
     [[nodiscard]] virtual std::string target_text(const Header& run, const NodeRecord& node) const = 0;
     /// What a table of nodes tells beside versions and state: the title of that column, and what it says of `node`, ""

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Cordon, drain and uncordon are walked by runs that drain nodes, and only by those.
 #include <algorithm>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -118,6 +119,15 @@ public:
                 description.notes.emplace_back("created", fmt::format("CustomResourceDefinition {}", name));
         if (is_final_run_state(run.state)) add_nodes_without(run, description);
         return description;
+    }
+
+    /// The images that were live.
+    [[nodiscard]] std::vector<std::string> former(const Run& run) const override {
+        std::set<std::string> images;
+        for (const auto& node : run.nodes)
+            if (const auto* entry = node.facts.is_null() ? nullptr : node.facts.find("fromEntry"))
+                images.insert(entry->get_string({"config", "containerImage"}));
+        return {images.begin(), images.end()};
     }
 
     [[nodiscard]] std::string target_text(const Header& run, const NodeRecord& node) const override {

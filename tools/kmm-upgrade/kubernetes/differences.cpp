@@ -5,6 +5,7 @@
 #include <chrono>
 
 #include "kmm-upgrade/reach/cluster_access.hpp"
+#include "kmm-upgrade/record/trust.hpp"
 #include "upgrade/drive/driver.hpp"
 #include "upgrade/drive_cluster/cluster_view.hpp"
 #include "upgrade/kubernetes/subject.hpp"
@@ -33,6 +34,9 @@ std::vector<Difference> differences(const upgrade::Run& run, const kubernetes::O
 
 std::vector<Difference> look_for_differences(RecordAccess& record, const upgrade::Run& run) {
     constexpr std::chrono::milliseconds k_patience{5'000};
+    if (const auto fault = seal_fault(record); !fault.empty())
+        throw Error(Exit::no_permission, "record-untrusted",
+                    "the record that names it is not known to be this user's: " + fault);
     ClusterAccess access(record);
     auto& cluster = access.open(cluster::Place::read(run.cluster_place, run.cluster_context), k_patience);
     drive::require_cluster_of(run, *cluster.store);

@@ -37,7 +37,7 @@ void restore_etcd(Access& access) {
     access.record.directory().open(false);
     access.record.lock("abort");
     const auto run = access.record.must_load();
-    require_trust(access.record.directory().path(), run, call.args(), call.context());
+    require_trust(access.record, run);
     auto options = run.options;
     auto& cluster = access.cluster.open(access.cluster.place(&run));
     choose_kubernetes_reach(access, options, cluster.place);

@@ -8,6 +8,7 @@
 #include "cli/document.hpp"
 #include "cluster/live/kube_store.hpp"
 #include "cluster/seam/workloads.hpp"
+#include "kmm-upgrade/record/trust.hpp"
 #include "kmm-upgrade/record/view.hpp"
 #include "kmm-upgrade/session/begin.hpp"
 #include "kmm-upgrade/verbs.hpp"
@@ -161,6 +162,7 @@ Exit run_adopt(const cli::Args& args, cli::Context& context) {
         if (old) access.record.directory().archive(upgrade::describe(*old).slug());
         drive::StateJournal journal(access.record.directory());
         static_cast<void>(record_all(adopted, journal, call.clock()));
+        note_unsealed(access.record);
     }
     const PlaceOptions said(args, context.program);
     if (print_document(context, document(recorded, said))) return Exit::ok;

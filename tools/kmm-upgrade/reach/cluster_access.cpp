@@ -11,6 +11,7 @@
 #include "cluster/live/definitions.hpp"
 #include "cluster/live/operator_signs.hpp"
 #include "kube/kubeconfig.hpp"
+#include "kmm-upgrade/record/trust.hpp"
 #include "kube/teller.hpp"
 
 namespace kmm::tool_upgrade {
@@ -65,8 +66,10 @@ cluster::Place ClusterAccess::place(const upgrade::Run* recorded) const {
         require_apart(record_.directory().path(), path);
         return {path, "", std::nullopt};
     }
-    if (recorded != nullptr && !recorded->cluster_place.empty())
+    if (recorded != nullptr && !recorded->cluster_place.empty()) {
+        require_trust(record_, *recorded);
         return cluster::Place::read(recorded->cluster_place, recorded->cluster_context);
+    }
     if (kube::connection_configured(kube::request_from_environment())) return live_place(args);
     Error error(Exit::usage, "no-cluster", "no cluster specified");
     if (auto absent = kube::absent_kubeconfig(kube::request_from_environment()); !absent.empty())

@@ -24,7 +24,7 @@ std::string state_place(const cli::Args& args) {
 }  // namespace
 
 RecordAccess::RecordAccess(Call& call)
-    : call_(call), directory_(state_place(call.args()), call.files(), call.clock()) {}
+    : call_(call), directory_(state_place(call.args()), call.files(), call.clock(), record::SealKey::of_user()) {}
 
 std::optional<upgrade::Run> RecordAccess::load() {
     try {

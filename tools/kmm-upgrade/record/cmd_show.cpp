@@ -77,6 +77,8 @@ std::string show_text(RecordAccess& record, const upgrade::Run& run, std::size_t
         for (const auto& command : recorded_commands(run))
             commands += fmt::format("{:<9}  {}\n", "runs", base::escape(command));
     }
+    if (const auto fault = seal_fault(record); !fault.empty())
+        commands += fmt::format("{:<9}  not known to be this user's: {}\n", "record", fault);
     return properties(run, owner_of(record, run), width, follow, named_place(record.call())) + commands + "\n" +
            node_table(run, width);
 }
@@ -103,6 +105,7 @@ value::Node shown_document(RecordAccess& record, const upgrade::Run& run) {
     auto node = document(run, named_place(record.call()));
     if (const auto commands = recorded_commands(run); !commands.empty() && !upgrade::is_final_run_state(run.state))
         node.set("recordedCommands", value::Node::strings(commands));
+    if (const auto seal = record.directory().seal(); seal != record::Seal::own) node.set("seal", to_string(seal));
     return node;
 }
 

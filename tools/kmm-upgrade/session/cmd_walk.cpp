@@ -23,8 +23,10 @@ namespace {
 std::optional<Exit> already_ended(Access& access) {
     const auto run = access.record.must_load();
     if (!upgrade::is_final_run_state(run.state)) return std::nullopt;
-    access.cluster.free_ended_lease(run);
-    craft_of(access.call.context(), run).clean_up(access, run);
+    if (seal_fault(access.record).empty()) {
+        access.cluster.free_ended_lease(run);
+        craft_of(access.call.context(), run).clean_up(access, run);
+    }
     return finish(access.call, run.state == "upgrade-complete" ? drive::Ended::complete : drive::Ended::aborted, run);
 }
 
@@ -98,8 +100,8 @@ Exit run_resume(const cli::Args& args, cli::Context& context) {
     auto before = access.record.must_load();
     if (upgrade::is_followed(before)) {
         if (const auto until = until_option(args, before)) before.until = *until;
-        // What follows is made of the record: its commands are run as those of a run that is under way.
-        require_trust(access.record.directory().path(), before, args, context);
+        // What follows is made of the record.
+        require_trust(access.record, before);
         static_cast<void>(craft_of(context, before).revise(args, before));
         access.cluster.free_ended_lease(before);
         return follow(access, before, before.is_partial() ? Exit::partial : Exit::ok);

@@ -23,7 +23,7 @@ upgrade::Run locked_run(RecordAccess& record, const std::string& operation) {
     record.directory().open(false);
     record.lock(operation);
     auto run = record.must_load();
-    require_trust(record.directory().path(), run, record.call().args(), record.call().context());
+    require_trust(record, run);
     return run;
 }
 
@@ -93,7 +93,7 @@ Launched launch(Access& access, upgrade::Run run, std::unique_ptr<Hands> hands) 
         if (old) record.directory().succeed(upgrade::describe(*old).slug(), upgrade::encode(run));
         else record.directory().begin(upgrade::encode(run));
     });
-    seal_record(record.directory().path(), run);
+    note_unsealed(record);
     const auto words = upgrade::describe(run);
     const auto begun = fmt::format("{} {}{}: {} on {}", clock_text(run.created), run.state,
                                    words.is_one_of_many ? " " + words.subject() : "", words.versions(),
