@@ -74,6 +74,23 @@ Node kubernetes_security(const WorkerTask& task) {
     return context;
 }
 
+/// What only looks at the kernel does not write what a load has noted. A check keeps what it has pulled for the load.
+Access state_access(const WorkerTask& task) {
+    return changes_the_kernel(task) ? Access::read_write : Access::read_only;
+}
+
+bool uses_the_cache(const WorkerTask& task) { return changes_the_kernel(task) || verb_of(task) == "check"; }
+
+bool has_pull_secret(const WorkerTask& task) { return !task.pull_secret.empty() && !task.pull_secret_keys.empty(); }
+
+/// Nothing of the Secret but logins at registries, whatever it is.
+Node pull_secret_volume(const WorkerTask& task) {
+    Node items = Node::sequence();
+    for (const auto& key : task.pull_secret_keys) { items.push_back(Node::mapping({{"key", key}, {"path", key}})); }
+    return Node::mapping({{"name", "pull-secret"},
+                          {"secret", Node::mapping({{"items", items}, {"secretName", task.pull_secret}})}});
+}
+
 Node task_volumes(const WorkerTask& task) {
     if (is_of_kubernetes(task)) { return kubernetes_volumes(task); }
     Node volumes = Node::sequence();
@@ -87,8 +104,8 @@ Node task_volumes(const WorkerTask& task) {
     }
     volumes.push_back(Node::mapping({{"emptyDir", Node::mapping()}, {"name", "tmp"}}));
     volumes.push_back(host_path("state", "/run/kmm-worker", "DirectoryOrCreate"));
-    volumes.push_back(host_path("cache", "/var/lib/kmm-worker", "DirectoryOrCreate"));
-    if (!task.pull_secret.empty()) { volumes.push_back(secret_volume("pull-secret", task.pull_secret)); }
+    if (uses_the_cache(task)) { volumes.push_back(host_path("cache", "/var/lib/kmm-worker", "DirectoryOrCreate")); }
+    if (has_pull_secret(task)) { volumes.push_back(pull_secret_volume(task)); }
     if (!task.firmware_host_path.empty()) {
         volumes.push_back(host_path("lib-firmware", task.firmware_host_path, "DirectoryOrCreate"));
     }
@@ -105,9 +122,9 @@ Node task_mounts(const WorkerTask& task) {
         mounts.push_back(mount("sys", seen_at(task, "/sys"), Access::read_only));
     }
     mounts.push_back(mount("tmp", "/tmp"));
-    mounts.push_back(mount("state", seen_at(task, "/run/kmm-worker")));
-    mounts.push_back(mount("cache", seen_at(task, "/var/lib/kmm-worker")));
-    if (!task.pull_secret.empty()) {
+    mounts.push_back(mount("state", seen_at(task, "/run/kmm-worker"), state_access(task)));
+    if (uses_the_cache(task)) { mounts.push_back(mount("cache", seen_at(task, "/var/lib/kmm-worker"))); }
+    if (has_pull_secret(task)) {
         // The worker reads every Secret below this directory.
         mounts.push_back(
             mount("pull-secret", fmt::format("/var/run/kmm/pull-secrets/{}", task.pull_secret), Access::read_only));

@@ -38,6 +38,7 @@ struct WorkerTask {
     std::vector<std::string> args;    ///< of kmm-worker, the verb first; k_task_config_file where the config is meant
     std::string config;               ///< ModuleConfig as YAML, "" for none
     std::string pull_secret;          ///< name of the Secret with registry credentials, "" for none
+    std::vector<std::string> pull_secret_keys{};  ///< of its data, those that are mounted; without one it is not
     std::string firmware_host_path;   ///< directory of the host's firmware to be mounted, "" for none
     std::chrono::seconds deadline{};  ///< spec.activeDeadlineSeconds: a Pod whose maker is gone ends by itself
     bool has_apparmor_field = true;   ///< the API server is one of 1.30 or later; an earlier one reads an annotation
@@ -57,7 +58,8 @@ struct WorkerTask {
 
 /// Keys of the spec in alphabetical order. A Pod for load and unload is privileged and uses the host's network (the
 /// driver of a Pod network may be what is replaced); others have no capability, no network of the host and a seccomp
-/// profile, and see the node's /proc and /sys below /host, read-only. None has a token or a root that can be written.
+/// profile, and see the node's /proc and /sys and what was loaded below /host, read-only; check alone writes the cache.
+/// None has a token or a root that can be written. manifests/admission lists what is mounted here.
 /// Tolerates every taint and is never restarted. Pods of `kubernetes` VERB use the host's
 /// network and are system-node-critical. `facts` mounts the node's / read-only and has three capabilities beside
 /// nothing; the other verbs are privileged and have the node's pids, so that they enter its namespaces.

@@ -6,6 +6,27 @@ def put_in(place, **values):
     place.update(values)
 
 
+def mount_of(worker, name):
+    return next(mount for mount in worker["volumeMounts"] if mount["name"] == name)
+
+
+def add_directory(spec, worker, name, path):
+    """A directory of the host that can be written, in place of what the Pod has under that name."""
+    spec["volumes"] = [v for v in spec["volumes"] if v["name"] != name] + [{"name": name, "hostPath": {"path": path}}]
+    mounts = [mount for mount in worker["volumeMounts"] if mount["name"] != name]
+    worker["volumeMounts"] = [*mounts, {"name": name, "mountPath": f"/mnt/{name}"}]
+
+
+def pull_secret(key):
+    items = [{"key": key, "path": key}]
+    return {"name": "pull-secret", "secret": {"secretName": "admin", "items": items}}
+
+
+def rename(pod, worker, verb):
+    pod["metadata"]["name"] = pod["metadata"]["name"].replace("-" + worker["args"][0] + "-", f"-{verb}-")
+    worker["args"] = [verb, *worker["args"][1:]]
+
+
 # What nobody may make of a worker Pod: verb, why, change (pod, spec, worker).
 HOSTILE = (
     ("check", "another name", lambda pod, spec, worker: put_in(pod["metadata"], name="kmm-upgrade-load-x")),
@@ -73,6 +94,88 @@ HOSTILE = (
         lambda pod, spec, worker: spec["volumes"].append({"name": "root", "hostPath": {"path": "/etc"}}),
     ),
     ("load", "a hook", lambda pod, spec, worker: put_in(worker, lifecycle={"preStop": {"sleep": {"seconds": 1}}})),
+    (
+        "status",
+        "a port of the node",
+        lambda pod, spec, worker: put_in(worker, ports=[{"containerPort": 8443, "hostPort": 6443}]),
+    ),
+    ("status", "what was loaded, to be written", lambda pod, spec, worker: mount_of(worker, "state").pop("readOnly")),
+    ("status", "the cache", lambda pod, spec, worker: add_directory(spec, worker, "cache", "/var/lib/kmm-worker")),
+    ("status", "the firmware", lambda pod, spec, worker: add_directory(spec, worker, "lib-firmware", "/lib/firmware")),
+    (
+        "check",
+        "the firmware, to be written",
+        lambda pod, spec, worker: add_directory(spec, worker, "lib-firmware", "/lib/firmware"),
+    ),
+    ("check", "the cache under another name", lambda pod, spec, worker: add_directory(
+        spec, worker, "state-2", "/var/lib/kmm-worker")),
+    ("check", "part of a directory", lambda pod, spec, worker: put_in(mount_of(worker, "cache"), subPath="x")),
+    ("check", "mounts that reach the host", lambda pod, spec, worker: put_in(
+        mount_of(worker, "proc"), mountPropagation="HostToContainer")),
+    (
+        "check",
+        "a whole secret",
+        lambda pod, spec, worker: spec["volumes"].append({"name": "pull-secret", "secret": {"secretName": "admin"}}),
+    ),
+    (
+        "check",
+        "a key of a secret",
+        lambda pod, spec, worker: spec["volumes"].append(pull_secret("token")),
+    ),
+    ("status", "a login at a registry", lambda pod, spec, worker: spec["volumes"].append(
+        pull_secret(".dockerconfigjson"))),
+    (
+        "check",
+        "no AppArmor",
+        lambda pod, spec, worker: put_in(worker["securityContext"], appArmorProfile={"type": "Unconfined"}),
+    ),
+    (
+        "check",
+        "no AppArmor, by annotation",
+        lambda pod, spec, worker: put_in(
+            pod["metadata"], annotations={"container.apparmor.security.beta.kubernetes.io/worker": "unconfined"}
+        ),
+    ),
+    ("check", "no AppArmor, for the Pod", lambda pod, spec, worker: put_in(
+        spec, securityContext={"appArmorProfile": {"type": "Unconfined"}})),
+    (
+        "check",
+        "another network",
+        lambda pod, spec, worker: put_in(pod["metadata"], annotations={"k8s.v1.cni.cncf.io/networks": "lan"}),
+    ),
+    ("check", "the label of a service", lambda pod, spec, worker: put_in(
+        pod["metadata"]["labels"], **{"k8s-app": "kube-dns"})),
+    (
+        "check",
+        "no SELinux",
+        lambda pod, spec, worker: put_in(worker["securityContext"], seLinuxOptions={"type": "spc_t"}),
+    ),
+    (
+        "check",
+        "no SELinux, for the Pod",
+        lambda pod, spec, worker: put_in(spec, securityContext={"seLinuxOptions": {"type": "spc_t"}}),
+    ),
+    (
+        "check",
+        "settings of the kernel",
+        lambda pod, spec, worker: put_in(
+            spec, securityContext={"sysctls": [{"name": "net.ipv4.ip_local_port_range", "value": "1 2"}]}
+        ),
+    ),
+    ("check", "another runtime", lambda pod, spec, worker: put_in(spec, runtimeClassName="other")),
+    ("check", "a critical class", lambda pod, spec, worker: put_in(spec, priorityClassName="system-node-critical")),
+    (
+        "check",
+        "a device",
+        lambda pod, spec, worker: put_in(
+            worker, resources={"limits": {"example.com/gpu": "1"}, "requests": {"example.com/gpu": "1"}}
+        ),
+    ),
+    ("check", "a claim", lambda pod, spec, worker: put_in(
+        spec, resourceClaims=[{"name": "x", "resourceClaimName": "x"}])),
+    ("check", "addresses of its own", lambda pod, spec, worker: put_in(
+        spec, hostAliases=[{"ip": "10.0.0.1", "hostnames": ["registry.example"]}])),
+    ("status", "a verb that no run uses", lambda pod, spec, worker: rename(pod, worker, "pull")),
 )
 
 # Of Pods of kmm-worker kubernetes.
@@ -111,6 +214,17 @@ HOSTILE_ON_NODES = (
     ("canary", "another name", lambda pod, spec, worker: put_in(pod["metadata"], name="kmm-upgrade-x")),
     ("canary", "/proc", lambda pod, spec, worker: put_in(
         spec, volumes=[{"name": "proc", "hostPath": {"path": "/proc"}}])),
+    ("facts", "another type of SELinux", lambda pod, spec, worker: put_in(
+        worker["securityContext"]["seLinuxOptions"], type="container_runtime_t")),
+    ("facts", "a port of the node", lambda pod, spec, worker: put_in(worker, ports=[{"containerPort": 6443}])),
+    ("kubelet", "another critical class", lambda pod, spec, worker: put_in(
+        spec, priorityClassName="system-cluster-critical")),
+    ("kubelet", "a directory of a load", lambda pod, spec, worker: put_in(
+        spec, volumes=[{"name": "state", "hostPath": {"path": "/run/kmm-worker"}}])),
+    ("canary", "a port of the node", lambda pod, spec, worker: put_in(
+        worker, ports=[{"containerPort": 53, "hostPort": 53}])),
+    ("canary", "the label of a service", lambda pod, spec, worker: put_in(
+        pod["metadata"]["labels"], **{"k8s-app": "kube-dns"})),
     ("canary", "a secret", lambda pod, spec, worker: put_in(
         spec, volumes=[{"name": "pull-secret", "secret": {"secretName": "admin"}}])),
 )

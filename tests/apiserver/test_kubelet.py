@@ -265,6 +265,8 @@ class Walked(RealCase):
             self.ns,
             "-f",
             ROOT / "manifests/rbac-namespace/binding.yaml",
+            "-f",
+            ROOT / "manifests/rbac-device-plugins/binding.yaml",
             "--server-side",
             "--field-manager=testbed",
             "--validate=strict",

@@ -7,6 +7,7 @@ import re
 import tempfile
 
 from hostile_pods import CANARY, HOSTILE, HOSTILE_ON_NODES, put_in
+from hostile_sets import HOSTILE_SETS, PLUGIN_MODULES, daemon_set_of
 from testbed import manifests
 from testbed.client import Api
 from testbed.fleet import Fleet
@@ -35,14 +36,18 @@ class Installed(ClusterCase):
         self.apply("rbac/namespace.yaml")
         self.apply("rbac")
 
-    def bind(self, namespace):
-        """The component for one namespace."""
+    def bind(self, namespace, *components):
+        """The component for one namespace, and others."""
+        for component in ("rbac-namespace", *components):
+            self.bind_component(namespace, component)
+
+    def bind_component(self, namespace, component):
         self.kubectl(
             "apply",
             "-n",
             namespace,
             "-f",
-            HERE / "rbac-namespace/binding.yaml",
+            HERE / component / "binding.yaml",
             "--server-side",
             "--field-manager=testbed",
             "--validate=strict",
@@ -132,7 +137,7 @@ class Rights(Installed):
         self.install()
         self.apply("rbac-drain")
         self.fleet = Fleet(self, "rights", via="self")
-        self.bind(self.fleet.namespace)
+        self.bind(self.fleet.namespace, "rbac-device-plugins")
 
     def role(self, name):
         return f"/apis/rbac.authorization.k8s.io/v1/clusterroles/{name}"
@@ -196,7 +201,12 @@ class Rights(Installed):
             everything = self.fleet.start("v1", "--evict-users")
             self.fleet.edit("v1", PLUGINS)
             # A server that does not yet know the installed role says no to all, and a moment later yes to all.
-            roles = {"kmm-upgrade": "", "kmm-upgrade-namespace": self.fleet.namespace, "kmm-upgrade-drain": ""}
+            roles = {
+                "kmm-upgrade": "",
+                "kmm-upgrade-namespace": self.fleet.namespace,
+                "kmm-upgrade-device-plugins": self.fleet.namespace,
+                "kmm-upgrade-drain": "",
+            }
             for role, where in roles.items():
                 for rule in self.api.get(self.role(role))["rules"]:
                     self.wait(
@@ -244,11 +254,15 @@ class Rights(Installed):
 
 
 class Admission(Installed):
-    """The account kmm-upgrade makes worker Pods, and no others."""
+    """The account kmm-upgrade makes worker Pods and DaemonSets of device plugins, and no others."""
 
     def test_worker_pods_and_no_others(self):
         self.install()
         self.apply("admission")
+        # A Pod of a class that is not there is refused by the server itself.
+        runtime = {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": "other"}}
+        self.api.create(dict(runtime, handler="other"))
+        self.addCleanup(self.api.delete, self.api.path_of(runtime))
         fleet = Fleet(self, "admission", count=1, via="self")
         self.bind(fleet.namespace)
         pods = f"/api/v1/namespaces/{fleet.namespace}/pods"
@@ -286,6 +300,70 @@ class Admission(Installed):
                 self.assertIn("kmm-upgrade-worker-pods", said, f"{status} {said}")
         # Others make what they like.
         self.assertEqual(self.api.raw("POST", pods, plain, query={"dryRun": "All"})[0], 201)
+        self.pods_of_others(fleet.namespace, account, plain)
+
+    def pods_of_others(self, namespace, account, plain):
+        """With the right to change Pods, as rbac-recipe gives it."""
+        self.api.create(dict(plain, metadata={"name": "other", "namespace": namespace}))
+        path = f"/api/v1/namespaces/{namespace}/pods/other"
+        self.addCleanup(self.free, path)
+        self.allow(namespace, [{"apiGroups": [""], "resources": ["pods", "pods/ephemeralcontainers"],
+                                "verbs": ["get", "patch"]}])
+        changes = {
+            path: {"spec": {"containers": [{"name": "x", "image": "y"}]}},
+            f"{path}/ephemeralcontainers": {"spec": {"ephemeralContainers": [{"name": "z", "image": "z"}]}},
+        }
+        for where, change in changes.items():
+            def refused(where=where, change=change):
+                status, data = account.raw("PATCH", where, change, "application/strategic-merge-patch+json",
+                                           {"dryRun": "All"})
+                self.assertEqual(status // 100, 4, where)
+                return "kmm-upgrade-worker-pods" in json.loads(data).get("message", "")
+            self.wait(f"{where} to be refused by the policy", refused)
+
+    def allow(self, namespace, rules):
+        """Gives the account more rights in a namespace until the test ends."""
+        meta = {"name": "test-more", "namespace": namespace}
+        group = "rbac.authorization.k8s.io"
+        role = {"apiVersion": f"{group}/v1", "kind": "Role", "metadata": meta, "rules": rules}
+        binding = {"apiVersion": f"{group}/v1", "kind": "RoleBinding", "metadata": meta,
+                   "roleRef": {"apiGroup": group, "kind": "Role", "name": meta["name"]},
+                   "subjects": [{"kind": "ServiceAccount", "name": "kmm-upgrade", "namespace": "kmm-tools"}]}
+        for thing in (role, binding):
+            self.api.create(thing)
+            self.addCleanup(self.api.delete, self.api.path_of(thing))
+
+    def test_device_plugins_and_no_other_daemonsets(self):
+        self.install()
+        self.apply("admission")
+        fleet = Fleet(self, "plugins", count=1, via="self")
+        self.bind(fleet.namespace, "rbac-device-plugins")
+        account = Api(self.cluster.dir, self.token("kmm-upgrade"))
+        sets = f"/apis/apps/v1/namespaces/{fleet.namespace}/daemonsets"
+        space = f"/api/v1/namespaces/{fleet.namespace}"
+
+        def put(daemon_set):
+            """(status, message) of a DaemonSet that is not kept."""
+            path = f"{sets}/{daemon_set['metadata']['name']}"
+            status, data = account.raw("PATCH", path, daemon_set, "application/apply-patch+yaml",
+                                       {"dryRun": "All", "fieldManager": "test", "force": "true"})
+            return status, json.loads(data).get("message", "")
+
+        for role, more in PLUGIN_MODULES.items():
+            fleet.edit("v1", more)
+            rendered = self.tool("kmm-plan", "render", role, "--namespace", fleet.namespace, "-o", "json",
+                                 "--kubeconfig", fleet.access())
+            good = daemon_set_of(json.loads(rendered))
+            self.api.patch(space, {"metadata": {"annotations": {"kmmtools.dev/device-plugins": None}}})
+            self.wait("a Module that is not named to be refused", lambda good=good: "annotation" in put(good)[1])
+            self.api.patch(space, {"metadata": {"annotations": {"kmmtools.dev/device-plugins": f"x,{fleet.name}"}}})
+            self.wait(f"{role} to be accepted", lambda good=good: put(good)[0] in (200, 201), 60)
+            for why, change in HOSTILE_SETS:
+                daemon_set = copy.deepcopy(good)
+                change(daemon_set, daemon_set["spec"]["template"]["spec"])
+                with self.subTest(f"{role}: {why}"):
+                    status, said = put(daemon_set)
+                    self.assertIn("kmm-upgrade-device-plugins", said, f"{status} {said}")
 
 
 class OnNodes(Installed):

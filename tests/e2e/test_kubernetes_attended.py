@@ -376,7 +376,8 @@ class Frozen(Case):
 
     def test_from_start_to_abort(self):
         names, objects, shown = self.live(
-            "$START --freeze-except prod,user:jane --freeze-for 90m; [ $? = 11 ]", "--policies"
+            "$START --freeze-except prod,user:jane --freeze-for 90m; [ $? = 11 ]",
+            "--policies", "--deny", "create:secrets",
         )
         self.assertEqual(names, self.ALL, shown)
         data = objects["ConfigMap"]["data"]
@@ -491,7 +492,7 @@ class Frozen(Case):
 
     def test_without_effect(self):
         _, _, shown = self.live(
-            "$START; echo \"exit $?\"", "--policies", "--refuse", "create:secrets=quota of the namespace"
+            "$START; echo \"exit $?\"", "--policies", "--refuse", "create:configmaps=quota of the namespace"
         )
         self.assertIn("quota of the namespace", shown)
 

@@ -16,9 +16,14 @@ def serve(kinds, by_kind):
 def refusal(cluster, plural, body):
     """Why a write is refused, "" if it is not."""
     names = sorted(key[2] for key in cluster.objects if key[0] == "validatingadmissionpolicybindings")
-    if plural != "secrets" or not names or not isinstance(body, dict) or body.get("type") != "helm.sh/release.v1":
+    if not names or not isinstance(body, dict):
+        return ""
+    labels = body["metadata"].get("labels") or {}
+    is_release = (plural == "secrets" and body.get("type") == "helm.sh/release.v1"
+                  or plural == "configmaps" and labels.get("owner") == "helm")
+    if not is_release:
         return ""
     refused["late"] -= 1
     if refused["late"] >= 0:
         return ""
-    return f'secrets "{body["metadata"]["name"]}" is forbidden: ValidatingAdmissionPolicy \'{names[0]}\' with binding \'{names[0]}\' denied request: frozen'
+    return f'{plural} "{body["metadata"]["name"]}" is forbidden: ValidatingAdmissionPolicy \'{names[0]}\' with binding \'{names[0]}\' denied request: frozen'

@@ -154,6 +154,9 @@ render::WorkerTask PodRunner::task_of(const WorkerCall& call) const {
         const Node& document = documents[i].root;
         if (document.get_string({"kind"}) == "Secret") {  // is mounted: nothing of it stands in an annotation
             task.pull_secret = document.get_string({"metadata", "name"});
+            if (const Node* data = document.find("data"); data != nullptr) {
+                for (const auto& member : data->members()) { task.pull_secret_keys.push_back(member.key); }
+            }
         } else {
             task.config += "---\n" + value::to_yaml(document);
         }

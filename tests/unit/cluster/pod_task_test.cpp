@@ -54,6 +54,53 @@ TEST_CASE("a worker Pod: what goes with the config beside the Secret is in the a
     CHECK(server.body_of("POST").find("e30=") == std::string::npos);
 }
 
+/// "NAME PATH ro" or "NAME PATH rw" of each directory of the host that the Pod mounts, by the names of its volumes.
+std::vector<std::string> host_mounts(const render::WorkerTask& task) {
+    const auto spec = *render::worker_task_pod(task).find("spec");
+    std::vector<std::string> found;
+    for (const auto& volume : spec.find("volumes")->items()) {
+        const auto path = volume.get_string({"hostPath", "path"});
+        if (path.empty()) continue;
+        for (const auto& mount : spec.find("containers")->items().front().find("volumeMounts")->items())
+            if (mount.get_string({"name"}) == volume.get_string({"name"}))
+                found.push_back(mount.get_string({"name"}) + " " + path +
+                                (mount.find("readOnly") != nullptr ? " ro" : " rw"));
+    }
+    return found;
+}
+
+TEST_CASE("directories of the host in worker Pods: manifests/admission has the same list") {
+    using Mounts = std::vector<std::string>;
+    render::WorkerTask task;
+    task.node = "node-a";
+    task.firmware_host_path = "/lib/firmware";
+    task.args = {"load", "-"};
+    const Mounts changing{"lib-modules /lib/modules ro", "state /run/kmm-worker rw", "cache /var/lib/kmm-worker rw",
+                          "lib-firmware /lib/firmware rw"};
+    CHECK(host_mounts(task) == changing);
+    task.args = {"unload", "-"};
+    CHECK(host_mounts(task) == changing);
+    task.args = {"check", "-"};
+    CHECK(host_mounts(task) == Mounts{"lib-modules /lib/modules ro", "proc /proc ro", "sys /sys ro",
+                                      "state /run/kmm-worker ro", "cache /var/lib/kmm-worker rw",
+                                      "lib-firmware /lib/firmware ro"});
+    task.args = {"status", "kmm_hello"};
+    task.firmware_host_path.clear();
+    CHECK(host_mounts(task) ==
+          Mounts{"lib-modules /lib/modules ro", "proc /proc ro", "sys /sys ro", "state /run/kmm-worker ro"});
+}
+
+TEST_CASE("a pull Secret in a worker Pod: its logins at registries") {
+    render::WorkerTask task;
+    task.args = {"check", "-"};
+    task.pull_secret = "pull";
+    CHECK(value::to_json(render::worker_task_pod(task)).find("pull-secret") == std::string::npos);
+    task.pull_secret_keys = {".dockerconfigjson"};
+    CHECK(value::to_json(render::worker_task_pod(task))
+              .find(R"({"items":[{"key":".dockerconfigjson","path":".dockerconfigjson"}],"secretName":"pull"})") !=
+          std::string::npos);
+}
+
 TEST_CASE("worker Pods of a Kubernetes upgrade") {
     render::WorkerTask task;
     task.namespace_ = "kube-system";

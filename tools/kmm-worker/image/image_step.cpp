@@ -43,7 +43,7 @@ std::string scratch_base(const kmod::HostPaths& host) {
     (void)::mkdir(host.run.c_str(), 0700);
     struct stat status {};
     const bool ours = ::lstat(host.run.c_str(), &status) == 0 && S_ISDIR(status.st_mode) && status.st_uid == 0 &&
-                      (status.st_mode & 022U) == 0;
+                      (status.st_mode & 022U) == 0 && ::access(host.run.c_str(), W_OK | X_OK) == 0;
     return ours ? host.run : "";
 }
 

@@ -40,7 +40,9 @@ NodeLock::take(const kmod::HostPaths& host, LockKind kind, std::chrono::millisec
             return NodeLock(sys::Fd());
         }
     }
-    sys::Fd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+    // Who only looks may have the directory read-only, as in a worker Pod. Without a file nobody has changed anything.
+    const int access = kind == LockKind::exclusive ? O_RDWR | O_CREAT : O_RDONLY;
+    sys::Fd fd(::open(path.c_str(), access | O_CLOEXEC | O_NOFOLLOW, 0600));
     const int open_errno = errno;
     if (!fd) {
         if (kind == LockKind::shared || open_errno == EROFS) return NodeLock(sys::Fd());

@@ -18,8 +18,9 @@ enum class LockKind { shared, exclusive };
 /// Held until destroyed or until the process dies.
 class NodeLock {
 public:
-    /// Takes RUN/lock, waiting up to `wait`; nullopt when another worker held it all that time. Where RUN cannot be
-    /// made or opened (no root) a shared lock is given without a file: whoever cannot write there cannot load either.
+    /// Takes RUN/lock, waiting up to `wait`; nullopt when another worker held it all that time. A shared lock makes and
+    /// writes nothing. Where the file is not there, or may not be read, it is given without one: no worker has changed
+    /// anything yet, or whoever asks (no root) cannot load either.
     /// On a read-only file system nobody can lock, and an exclusive lock is given without a file, too: that must not
     /// keep a module in the kernel. Errors: io, no_permission for an exclusive lock whose file cannot be opened for
     /// another reason.
