@@ -61,6 +61,7 @@ std::span<const std::string_view> all_option_names() noexcept {
         "firmware-path",
         "first",
         "fix",
+        "follow-links",
         "for-upgrade",
         "force",
         "force-conflicts",
