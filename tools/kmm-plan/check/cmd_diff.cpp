@@ -4,6 +4,7 @@
 #include <array>
 #include <map>
 #include <set>
+#include <unordered_map>
 
 #include <fmt/format.h>
 
@@ -165,16 +166,42 @@ Diagnostics ask_server(LiveCluster& live, std::vector<Pair>& pairs, const std::s
     return server.findings();
 }
 
-/// NAMESPACE/NAME of a Module that a change has to do with, "" if it names none: labels have it in their key, entries
-/// of a NodeModulesConfig are its own.
-std::string module_of_change(const Pair& pair, const report::Change& change, const std::vector<api::Module>& modules) {
-    const std::string path = change.path();
-    std::string found;  // the longest: a.b is in a.bc, too
-    for (const auto& module : modules) {
-        const bool is_its = path.find(fmt::format("{}.{}", module.meta.namespace_, module.meta.name)) != path.npos;
-        if (is_its && module.full_name().size() > found.size()) { found = module.full_name(); }
+/// The Modules that changes may have to do with, by what labels have of their names.
+class ModulesOfChanges {
+public:
+    explicit ModulesOfChanges(const std::vector<api::Module>& modules) {
+        for (const auto& module : modules) {
+            by_label_.emplace(fmt::format("{}.{}", module.meta.namespace_, module.meta.name), module.full_name());
+        }
     }
-    if (!found.empty()) { return found; }
+
+    /// NAMESPACE/NAME of the one that `change` names, "" if it names none: an entry of a NodeModulesConfig is its own,
+    /// labels have it in their key. O(length of the path squared).
+    [[nodiscard]] std::string find(const report::Change& change) const {
+        const std::string path = change.path();
+        constexpr std::string_view entries = "spec.modules[";
+        if (path.starts_with(entries)) { return path.substr(entries.size(), path.find(']') - entries.size()); }
+        std::string found;  // the longest: a.b is in a.bc, too
+        const auto ends_at = [&](std::size_t at) {
+            return at == path.size() || path[at] == '.' || path[at] == ']';
+        };
+        for (std::size_t begin = 1; begin < path.size(); ++begin) {
+            if (path[begin - 1] != '.' && path[begin - 1] != '/' && path[begin - 1] != '[') { continue; }
+            for (std::size_t end = begin + 1; end <= path.size(); ++end) {
+                if (!ends_at(end)) { continue; }
+                const auto module = by_label_.find(path.substr(begin, end - begin));
+                if (module != by_label_.end() && module->second.size() > found.size()) { found = module->second; }
+            }
+        }
+        return found;
+    }
+
+private:
+    std::unordered_map<std::string, std::string> by_label_;
+};
+
+/// NAMESPACE/NAME of the first entry of a NodeModulesConfig, "" without one.
+std::string first_entry(const Pair& pair) {
     for (const auto* side : {&pair.wanted, &pair.observed}) {
         const Node* entries = side->find_path({"spec", "modules"});
         if (entries == nullptr || !entries->is_sequence() || entries->items().empty()) { continue; }
@@ -184,7 +211,7 @@ std::string module_of_change(const Pair& pair, const report::Change& change, con
     return "";
 }
 
-Diagnostic finding_of(const Pair& pair, const report::Change& change, const std::vector<api::Module>& modules,
+Diagnostic finding_of(const Pair& pair, const report::Change& change, const ModulesOfChanges& modules,
                       const std::string& place) {
     Diagnostic finding;
     finding.code = "differs";
@@ -194,7 +221,8 @@ Diagnostic finding_of(const Pair& pair, const report::Change& change, const std:
                     report::shown(change.wanted), report::shown(change.observed));
     if (!pair.place.file.empty()) { finding.position = pair.place; }
     const bool of_node = pair.kind == "Node" || pair.kind == "NodeModulesConfig";
-    const std::string module = of_node ? module_of_change(pair, change, modules) : "";
+    std::string module = of_node ? modules.find(change) : "";
+    if (of_node && path.empty()) { module = first_entry(pair); }
     finding.hint = (!of_node         ? std::string("kmm-plan render device-plugin dra")
                     : module.empty() ? fmt::format("kmm-plan show {}", base::command_word(pair.name))
                                      : fmt::format("kmm-plan why {} {}", base::command_word(pair.name),
@@ -207,10 +235,11 @@ Diagnostic finding_of(const Pair& pair, const report::Change& change, const std:
 std::vector<Difference> differences_of(std::vector<Pair> pairs, const std::vector<api::Module>& modules,
                                        const std::string& place, Reporting& reporting, Diagnostics& findings) {
     std::vector<Difference> result;
+    const ModulesOfChanges named(modules);
     for (auto& pair : pairs) {
         std::vector<report::Change> changes;
         for (auto& change : report::tree_changes(pair.observed, pair.wanted)) {
-            Diagnostics finding{finding_of(pair, change, modules, place)};
+            Diagnostics finding{finding_of(pair, change, named, place)};
             reporting.forget_known(finding);
             if (finding.empty()) { continue; }
             findings.push_back(std::move(finding.front()));

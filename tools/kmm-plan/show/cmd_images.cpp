@@ -17,6 +17,7 @@
 #include "cli/names.hpp"
 #include "cli/table.hpp"
 #include "image/reference.hpp"
+#include "kmm-plan/source/asked.hpp"
 #include "kmm-plan/source/documents.hpp"
 #include "kmm-plan/source/plan_options.hpp"
 #include "kmm-plan/source/read_summary.hpp"
@@ -377,10 +378,10 @@ Diagnostics findings_of(const Images& images) {
 }
 
 /// Adds the warnings about names of images that the plan does not pull. Of the others there is an error.
-void add_unlisted(const Diagnostics& warnings, Diagnostics& findings) {
+void add_unlisted(const Diagnostics& warnings, const cli::Args& args, Diagnostics& findings) {
     Diagnostics added;
     for (const auto& warning : warnings) {
-        if (warning.code != k_bad_reference) continue;
+        if (warning.code != k_bad_reference || !is_asked(warning, args)) continue;
         const bool is_listed = std::any_of(findings.begin(), findings.end(), [&](const Diagnostic& finding) {
             return finding.code == warning.code && finding.position == warning.position;
         });
@@ -424,13 +425,18 @@ Exit run_images(const cli::Args& args, cli::Context& context) {
     take_pinned(images);
     const auto lock = args.get("lock");
     const bool is_check = args.flag("check-images") || lock;
-    if (images.empty() && !source.live) { refuse_nothing(source, args, is_check); }
+    if (images.empty() && !source.live) {
+        Diagnostics unlisted;
+        if (context.verbosity >= 0) add_unlisted(source.diagnostics, args, unlisted);
+        for (const auto& finding : unlisted) context.console.err(cli::diagnostic_text(finding, context.color_err));
+        refuse_nothing(source, args, is_check);
+    }
     const bool locked = lock && ::access(lock->c_str(), F_OK) == 0;
     const auto digests = locked ? read_lock(*lock) : std::map<std::string, std::string>();
     if (is_check) ask(images, source, args, context);
     if (locked) compare_with_lock(images, digests, *lock);
     auto findings = findings_of(images);
-    if (context.verbosity >= 0) add_unlisted(source.diagnostics, findings);
+    if (context.verbosity >= 0) add_unlisted(source.diagnostics, args, findings);
     print(images, context);
     if (context.verbosity >= 0)
         for (const auto& gap : gaps) context.console.err(cli::diagnostic_text(gap, context.color_err));

@@ -434,6 +434,9 @@ const api::Module& find_module(const Source& source, const cli::Args& args, cons
                                 : fmt::format("did you mean {}?", base::join(elsewhere, " or ")));
 }
 
+/// A value of an option as it is typed again: "-" is standard input, not a file of that name.
+static std::string value_word(const std::string& value) { return value == "-" ? value : base::shell_word(value); }
+
 std::string given_options(const cli::Args& args, const std::vector<std::string_view>& options) {
     std::string text;
     for (const auto option : options) {
@@ -442,7 +445,7 @@ std::string given_options(const cli::Args& args, const std::vector<std::string_v
             const auto name = option == "filename"   ? std::string("-f")
                               : option == "selector" ? std::string("-l")
                                                      : fmt::format("--{}", option);
-            text += fmt::format(" {} {}", name, base::shell_word(value));
+            text += fmt::format(" {} {}", name, value_word(value));
         }
     }
     return text;
@@ -450,7 +453,7 @@ std::string given_options(const cli::Args& args, const std::vector<std::string_v
 
 std::string place_options(const cli::Args& args, const cli::Context& context) {
     std::string text;
-    for (const auto& file : args.positionals("FILE")) { text += " -f " + base::shell_word(file); }
+    for (const auto& file : args.positionals("FILE")) { text += " -f " + value_word(file); }
     text += given_options(args, {"filename", "ignore", "cluster", "kubeconfig", "context"});
     const auto& options = context.verb.options;
     const bool assumes = std::any_of(options.begin(), options.end(),
