@@ -122,6 +122,10 @@ class Canary(Frozen):
             "status": {"observedGeneration": 1, "desiredNumberScheduled": 0},
         }
         (self.work / "api/agent.json").write_text(json.dumps(agent))
+        shown, _ = self.walked("GO", "--deny", "list:daemonsets", exit_code=77, image=())
+        self.assertIn("manifests/rbac-kubernetes-operators", " ".join(shown.split()))
+        written = [line for line in (self.work / "requests").read_text().splitlines() if not line.startswith("GET")]
+        self.assertEqual([line for line in written if "/selfsubject" not in line], [])
         shown, _ = self.walked("GO", exit_code=11, image=())
         self.assertIn("operators have nothing more to roll out: DaemonSet net/agent", "".join(self.messages()), shown)
 

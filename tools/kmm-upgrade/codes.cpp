@@ -320,7 +320,7 @@ constexpr CodeText k_errors[] = {
     {"state-in-cluster", "error", "the record would be kept inside of the cluster directory",
      "Its files would be read as objects.", "name another --state-dir"},
     {"state-newer", "error", "the record was written by a newer program", "", "use that program"},
-    {"step-failed", "reason", "a step of the run that is none of a node has failed", "kmm-upgrade show prints why.",
+    {"step-failed", "reason", "a step of the run that is not done on a node has failed", "kmm-upgrade show prints why.",
      "repair it, then kmm-upgrade retry; or abort"},
     {"step-not-allowed", "error", "no step of that node can be taken now", "", "see which node is in flight"},
     {"step-timeout", "error", "a step on the node is still under way after the time limit", "It is not ended.",

@@ -179,10 +179,13 @@ std::optional<std::uint64_t> etcd_revision(const Place& place, net::HttpClient& 
     } catch (const Error&) {
         return std::nullopt;
     }
-    if (const auto* learner = status.find("isLearner"); learner != nullptr && learner->as_bool() == true)
+    if (const auto* learner = status.find("isLearner"); learner != nullptr && learner->as_bool() == true) {
+        const auto member = etcd_number(status.find_path({"header", "member_id"}));
         throw Error(Exit::checks_failed, "etcd-learner",
                     "the member of etcd on this node is a learner, which may lack what was written")
-            .hint("etcdctl member promote ID, or take the snapshot on a node whose member votes");
+            .hint(fmt::format("etcdctl member promote {}, then kmm-upgrade retry NODE; or --no-etcd-snapshot",
+                              member ? fmt::format("{:x}", *member) : "ID"));  // etcdctl reads it in hexadecimal
+    }
     return etcd_number(status.find_path({"header", "revision"}));
 }
 

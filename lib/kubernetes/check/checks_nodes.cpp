@@ -196,11 +196,10 @@ Finding disk_space(const CheckInput& input) {
         const auto* list = facts.find("disks");
         const auto* database = facts.find_path({"etcd", "sizeBytes"});
         const auto copies = k_copies * (database == nullptr ? 0 : database->as_int().value_or(0));
-        if (list == nullptr || list->items().empty()) {
-            unknown.push_back(fmt::format("{} (no disk was reported)", base::escape(name)));
-        }
+        std::set<std::string> reasons;  // one may be that of all disks
         for (const auto& space : k_spaces) {
-            if (const auto reason = unread_reason(facts, fmt::format("disk {}", space.purpose)); !reason.empty())
+            const auto reason = unread_reason(facts, fmt::format("disk {}", space.purpose));
+            if (!reason.empty() && reasons.insert(reason).second)
                 unknown.push_back(fmt::format("{} ({})", base::escape(name), reason));
             if (list == nullptr) continue;
             for (const auto& item : list->items()) {
@@ -218,6 +217,8 @@ Finding disk_space(const CheckInput& input) {
                     has_copies ? fmt::format(", with {} copies of the data of etcd", k_copies) : std::string()));
             }
         }
+        if (reasons.empty() && (list == nullptr || list->items().empty()))
+            unknown.push_back(fmt::format("{} (no disk was reported)", base::escape(name)));
         return base::join(problems, ", ");
     });
     return known_or_skipped(std::move(found), unknown);

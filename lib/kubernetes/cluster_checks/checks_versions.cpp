@@ -239,7 +239,7 @@ Finding skew_of_proxies(const Step& step, const Range& during, bool is_kept, std
     if (!proxies || step.part == Step::Part::kubelets) { return {Outcome::ok, ""}; }
     auto problem = skew_problem(during, *proxies, "kube-proxy");
     if (is_kept && problem.outcome == Outcome::fail) {
-        problem.fix = "upgrade kube-proxy first: kubeadm is told to leave it alone";
+        problem.fix = "upgrade kube-proxy first: kubeadm is run without its phase that writes it";
     }
     if (!is_kept) { proxies = Range{step.version, step.version}; }
     return problem;

@@ -261,7 +261,7 @@ private:
         removed.locked_gates = strings_of(node, "locked_gates");
         const Node* locked = node.find("locked_gates");
         for (const auto& gate : locked == nullptr ? std::vector<Node>() : locked->items())
-            if (!gate.text().ends_with("=true") && !gate.text().ends_with("=false"))
+            if (gate.is_string() && !gate.text().ends_with("=true") && !gate.text().ends_with("=false"))
                 fault(gate.mark(), "bad-value",
                       fmt::format("locked_gates: expected NAME=true or NAME=false, found {}", found(gate)));
     }

@@ -67,7 +67,6 @@ const kube::Resource k_mutating{"admissionregistration.k8s.io", "v1", "mutatingw
                                 "MutatingWebhookConfiguration", kube::Scope::cluster};
 const kube::Resource k_autoscalers{"autoscaling", "v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler",
                                    kube::Scope::namespaced};
-const kube::Resource k_deployments{"apps", "v1", "deployments", "Deployment", kube::Scope::namespaced};
 const kube::Resource k_system_services{"", "v1", "services", "Service", kube::Scope::namespaced};
 const kube::Resource k_policies{"admissionregistration.k8s.io", "v1", "validatingadmissionpolicies",
                                 "ValidatingAdmissionPolicy", kube::Scope::cluster};

@@ -14,6 +14,8 @@
 
 namespace kmm::drive {
 
+inline const kube::Resource k_deployments{"apps", "v1", "deployments", "Deployment", kube::Scope::namespaced};
+
 /// How much of a cluster is read. Documents are always read whole.
 enum class ReadExtent {
     nodes,          ///< Nodes alone

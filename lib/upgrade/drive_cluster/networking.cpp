@@ -179,7 +179,9 @@ public:
                         spoken(clock_, deadline, say_, [&, &where = resource, &name = key] {
                             return rollout_problem(client_.get(where, name));
                         }));
-        const auto operators = OperatorRollouts(client_, clock_).await(documents, watched, deadline, interrupted, say_);
+        const auto operators = OperatorRollouts(client_, clock_)
+                                   .await(documents, watched, base::parse_rfc3339(run.created).value_or(0), deadline,
+                                          interrupted, say_);
         return fmt::format("{} of {} changed, every rollout is complete; {}{}{}", changed,
                            base::counted(documents.size(), "object"), operators, operators.empty() ? "" : "; ",
                            tried(run, subject, deadline, interrupted));

@@ -2,13 +2,16 @@
 #include "upgrade/drive_cluster/operator_rollouts.hpp"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
+#include <optional>
 
 #include <fmt/format.h>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "cluster/seam/object_facts.hpp"
+#include "upgrade/drive_cluster/cluster_view.hpp"
 
 namespace kmm::drive {
 namespace {
@@ -18,7 +21,14 @@ using value::Node;
 /// How long nothing may change: an operator of another version first becomes the leader.
 constexpr std::chrono::seconds k_quiet{30};
 
-const kube::Resource k_operated_deployments{"apps", "v1", "deployments", "Deployment", kube::Scope::namespaced};
+/// How old a list may be: it is of all workloads of the cluster.
+constexpr std::chrono::seconds k_list_again{10};
+/// In seconds, by how much clocks of the cluster may be behind that of the run.
+constexpr std::int64_t k_skew = 300;
+
+std::array<const kube::Resource*, 2> workload_kinds() {
+    return {&kube::resources::k_daemon_sets, &k_deployments};
+}
 
 std::string group_of(const std::string& api_version) {
     const auto slash = api_version.find('/');
@@ -44,6 +54,17 @@ bool is_owned_by(const Node& object, const std::set<std::string>& groups) {
            });
 }
 
+/// Whether the rollout of a workload goes on only by hand: it is paused, or Pods are replaced once they are deleted.
+bool is_held(const Node& workload) {
+    using cluster::number_of;
+    if (!controller_problem(workload).empty()) return false;
+    const auto* paused = workload.find_path({"spec", "paused"});
+    if (paused != nullptr && paused->as_bool() == true) return true;
+    return workload.get_string({"spec", "updateStrategy", "type"}) == "OnDelete" &&
+           number_of(workload, {"status", "updatedNumberScheduled"}) <
+               number_of(workload, {"status", "desiredNumberScheduled"});
+}
+
 /// Tells one state of workloads from another.
 std::string state_of(const std::vector<Node>& workloads) {
     std::string state;
@@ -60,7 +81,7 @@ bool is_custom_group(std::string_view group) {
     return !group.ends_with(".k8s.io");
 }
 
-std::string custom_problem(const Node& object) {
+std::string custom_problem(const Node& object, std::int64_t began) {
     const auto generation = cluster::number_of(object, {"metadata", "generation"});
     const auto* seen = object.find_path({"status", "observedGeneration"});
     if (seen != nullptr && seen->as_int().value_or(generation) < generation) return controller_problem(object);
@@ -78,6 +99,8 @@ std::string custom_problem(const Node& object) {
         if (!(is_good && status == "False") && !(is_bad && status == "True")) continue;
         const auto* of = condition.find("observedGeneration");
         if (of != nullptr && of->as_int().value_or(generation) < generation) continue;  // of what it was before
+        const auto changed = base::parse_rfc3339(condition.get_string({"lastTransitionTime"}));
+        if (changed && *changed < began) continue;
         const auto message = condition.get_string({"message"});
         return fmt::format("{}: {} is {}{}{}", object_text(object), type, status, message.empty() ? "" : ": ",
                            base::escape(message));
@@ -85,60 +108,88 @@ std::string custom_problem(const Node& object) {
     return {};
 }
 
+std::vector<kube::Rule> OperatorRollouts::rules(const std::vector<value::Document>& documents) {
+    std::vector<kube::Rule> rules;
+    if (groups_of(documents).empty()) return rules;
+    for (const auto* resource : workload_kinds())
+        rules.push_back({"list", resource->group, resource->plural, "", "", ""});
+    return rules;
+}
+
 std::vector<Node> OperatorRollouts::workloads_of(const std::set<std::string>& groups) {
     std::vector<Node> found;
-    for (const auto* resource : {&kube::resources::k_daemon_sets, &k_operated_deployments}) {
-        if (!client_.serves(*resource)) continue;
-        for (auto& each : client_.list_all(*resource, {})) {
-            if (!is_owned_by(each, groups)) continue;
-            each.set("kind", resource->kind);
-            found.push_back(std::move(each));
+    unlisted_.clear();
+    for (const auto* resource : workload_kinds()) {
+        try {
+            if (!client_.serves(*resource)) continue;
+            for (auto& each : client_.list_all(*resource, {})) {
+                if (!is_owned_by(each, groups)) continue;
+                each.set("kind", resource->kind);
+                found.push_back(std::move(each));
+            }
+        } catch (const Error& error) {
+            if (error.exit() != Exit::no_permission) throw;
+            unlisted_.insert(resource->kind + "s");
         }
     }
     return found;
 }
 
 std::string OperatorRollouts::await(const std::vector<value::Document>& documents, const Applied& applied,
-                                    const Deadline& deadline, const std::function<bool()>& interrupted,
-                                    const Say& say) {
+                                    std::int64_t began, const Deadline& deadline,
+                                    const std::function<bool()>& interrupted, const Say& say) {
     const auto groups = groups_of(documents);
     if (groups.empty()) return {};
-    std::string state, unlisted;
+    const Deadline last(clock_, deadline.left() + k_quiet);
+    std::string state;
     auto since = clock_.monotonic();
+    std::optional<std::chrono::milliseconds> listed;
     std::vector<Node> workloads;
+    std::vector<std::string> said;
     const auto problem = [&]() -> std::string {
+        said.clear();
         bool has_custom = false;
         for (const auto& [resource, key] : applied) {
             if (!is_custom_group(resource.group)) continue;
             has_custom = true;
-            if (auto found = custom_problem(client_.get(resource, key)); !found.empty()) return found;
+            const auto object = client_.get(resource, key);
+            if (auto found = custom_problem(object, began - k_skew); !found.empty()) return found;
+            if (const auto found = custom_problem(object); !found.empty())
+                said.push_back(fmt::format("{} since before the upgrade", found));
         }
-        try {
+        const auto now = clock_.monotonic();
+        if (!listed || now - *listed >= k_list_again || last.passed()) {
             workloads = workloads_of(groups);
-        } catch (const Error& error) {
-            if (error.exit() != Exit::no_permission) throw;
-            unlisted = "rollouts of operators are not known: this user may not list DaemonSets and Deployments";
-            return {};
+            listed = now;
+            if (auto seen = state_of(workloads); seen != state) {
+                state = std::move(seen);
+                since = now;
+            }
         }
-        if (auto now = state_of(workloads); now != state) {
-            state = std::move(now);
-            since = clock_.monotonic();
+        for (const auto& each : workloads) {
+            const auto found = rollout_problem(each);
+            if (found.empty()) continue;
+            if (!is_held(each)) return found;
+            said.push_back(base::escape(found));
         }
-        for (const auto& each : workloads)
-            if (auto found = rollout_problem(each); !found.empty()) return found;
-        const bool is_quiet = clock_.monotonic() - since >= k_quiet || (workloads.empty() && !has_custom);
-        return is_quiet ? std::string() : "it is not known yet whether an operator begins a rollout";
+        if (*listed - since >= k_quiet || (workloads.empty() && !has_custom)) return {};
+        if (!last.passed()) return "operators are watched for 30 s after the last change of a workload";
+        said.emplace_back("operators have changed workloads in the last 30 s before the time limit");
+        return {};
     };
-    await_clear(clock_, deadline, interrupted,
+    await_clear(clock_, last, interrupted,
                 fmt::format("see the status of objects of {}, the log of their operator, and kubectl get daemonsets,"
-                            "deployments -A",
+                            "deployments -A; take an object that is to stay so out of --networking",
                             base::join(std::vector<std::string>(groups.begin(), groups.end()), ", ")),
-                spoken(clock_, deadline, say, problem));
-    if (!unlisted.empty()) return unlisted;
+                spoken(clock_, last, say, problem));
+    if (!unlisted_.empty())
+        said.push_back(fmt::format("rollouts of operators are not known: this user may not list {}",
+                                   base::join(std::vector<std::string>(unlisted_.begin(), unlisted_.end()), " and ")));
     std::vector<std::string> names;
     for (const auto& each : workloads) names.push_back(base::escape(object_text(each)));
-    return names.empty() ? std::string()
-                         : fmt::format("operators have nothing more to roll out: {}", base::join(names, ", "));
+    if (!names.empty() && said.empty())
+        said.push_back("operators have nothing more to roll out: " + base::join(names, ", "));
+    return base::join(said, "; ");
 }
 
 }  // namespace kmm::drive

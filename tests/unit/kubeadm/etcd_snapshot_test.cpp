@@ -252,8 +252,17 @@ TEST_CASE("a backup with a snapshot of etcd is verified with it, and kept") {
 
     CHECK(!make_backup(node, "b2").already);
     CHECK(code_of([&] { static_cast<void>(make_backup(node, "b2", &gateway)); }) == "backup-without-etcd");
-    Gateway learner(200, R"({"header": {"revision": "5"}, "isLearner": true})");
-    CHECK(code_of([&] { static_cast<void>(make_backup(node, "b3", &learner)); }) == "etcd-learner");
+    Gateway learner(200, R"({"header": {"member_id": "14532165781622267127", "revision": "5"}, "isLearner": true})");
+    std::string hint;
+    CHECK(code_of([&] {
+              try {
+                  static_cast<void>(make_backup(node, "b3", &learner));
+              } catch (const Error& error) {
+                  hint = error.hint();
+                  throw;
+              }
+          }) == "etcd-learner");
+    CHECK(hint == "etcdctl member promote c9ac9fc89eae9cf7, then kmm-upgrade retry NODE; or --no-etcd-snapshot");
     CHECK(learner.asked.size() == 1);
     CHECK(!node.place.exists("/var/lib/kmm-node/backups/b3"));
     for (const int status : {0, 403}) {

@@ -95,7 +95,7 @@ TEST_CASE("every fault is reported, with its place") {
         "- v1.2.3\n"
         "minors:\n"
         "- minor: 1.30\n  cgroup: v3\n  removed: {feature_gates: [A, A], complete: maybe, x: 1, "
-        "locked_gates: [B, C=true]}\n"
+        "locked_gates: [B, C=true, {D: e}]}\n"
         "- minor: v1.34\n  known_issues:\n  - {versions: [v1.34.0, v1.33.0, x], when: always, issues: a}\n  - "
         "{versions: [], issue: ''}\n  - v1.34.1\n");
     const std::vector<std::string> expected{
@@ -122,6 +122,7 @@ TEST_CASE("every fault is reported, with its place") {
         "versions.yaml:16:53: removed: field x is not known, expected one of complete, apiserver_flags, "
         "controller_manager_flags, scheduler_flags, kubelet_flags, admission_plugins, feature_gates, locked_gates",
         "versions.yaml:16:74: locked_gates: expected NAME=true or NAME=false, found the string 'B'",
+        "versions.yaml:16:85: locked_gates: expected a string, found a mapping",
         "versions.yaml:19:5: known_issues: issue is missing",
         "versions.yaml:19:26: known_issues: expected a version of v1.34, found v1.33.0",
         "versions.yaml:19:35: versions: expected MAJOR.MINOR.PATCH as v1.34.4, found 'x'",

@@ -358,6 +358,10 @@ TEST_CASE("space on nodes: for images wherever they are, for copies of etcd's da
     trips("disk-space", {{"w", {"disks: [", "volumes: ["}}}, "not known: w (no disk was reported)", Outcome::skip);
     trips("disk-space", {{"w", {"cgroup: v2", "cgroup: v2\nunread: [{field: disk images, reason: no access}]"}}},
           "not known: w (no access)", Outcome::skip);
+    trips("disk-space", {{"w", {"disks: [",
+                                "unread: [{field: disk images, reason: no access}, {field: disk kubernetes, reason: no "
+                                "access}]\nvolumes: ["}}},
+          "not known: w (no access)", Outcome::skip);
     CHECK(node_results().at("backup-valid").outcome == Outcome::skip);
 }
 

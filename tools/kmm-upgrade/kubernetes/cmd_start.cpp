@@ -17,6 +17,7 @@
 #include "kubernetes/check/etcd_leader.hpp"
 #include "kubernetes/finding/configuration.hpp"
 #include "upgrade/drive_cluster/networking.hpp"
+#include "upgrade/drive_cluster/operator_rollouts.hpp"
 #include "upgrade/drive_kubernetes/hooks.hpp"
 #include "upgrade/engine/replay.hpp"
 
@@ -130,9 +131,21 @@ kubernetes::Inventory read_cluster(Access& access, drive::KubernetesRequest& req
     return drive::view_of(cluster)->read(extent_of(catalogue));
 }
 
+/// Without these rights nobody could say later whether operators of `documents` have rolled out.
+void require_operator_rights(cluster::KubeStore* server, const std::vector<value::Document>& documents) {
+    const auto rules = drive::OperatorRollouts::rules(documents);
+    if (server == nullptr || rules.empty()) return;
+    const auto missing = kube::missing_rules(server->client(), rules);
+    if (missing.empty()) return;
+    throw kube::missing_error(server->client(), missing, "kmm-upgrade")
+        .detail("component", "manifests/rbac-kubernetes-operators grants this to ServiceAccount kmm-upgrade");
+}
+
 /// Files that the run reads later are read before anything changes: a fault in one of them is reported now.
-void require_files(const drive::KubernetesRequest& request, const kubernetes::Observation& seen,
-                   const std::vector<drive::Hop>& hops, const upgrade::Table& table) {
+/// `server`: nullptr if none was asked.
+void require_files(cluster::KubeStore* server, const drive::KubernetesRequest& request,
+                   const kubernetes::Observation& seen, const std::vector<drive::Hop>& hops,
+                   const upgrade::Table& table) {
     if (!request.subject.hooks.empty()) {
         std::vector<std::string> names;
         for (const auto& running : seen.kubelets) names.push_back(running.node);
@@ -141,8 +154,8 @@ void require_files(const drive::KubernetesRequest& request, const kubernetes::Ob
     if (request.subject.networking.empty()) return;
     for (const auto& hop : hops)
         if (!hop.control_plane.empty())
-            static_cast<void>(drive::read_networking(request.subject.networking, hop.control_plane,
-                                                     seen.lowest_control_plane()->text()));
+            require_operator_rights(server, drive::read_networking(request.subject.networking, hop.control_plane,
+                                                                   seen.lowest_control_plane()->text()));
 }
 
 /// Every node runs the version: a run that is followed ends, if it asked for that.
@@ -192,7 +205,7 @@ Exit run_start_kubernetes(const cli::Args& args, cli::Context& context) {
     const auto seen = kubernetes::observe(inventory);
     const auto hops = drive::hops_of(drive::path_to(catalogue, seen, target));
     if (args.get("skip-phases")) require_phases(hops);
-    require_files(request, seen, hops, table);
+    require_files(is_dump ? nullptr : access.cluster.opened().server, request, seen, hops, table);
     request.options.max_unavailable = share.of(seen.kubelets.size());
     if (hops.empty()) return end_without_hops(access, target, seen, dry);
     std::unique_ptr<cluster::NodeRunner> runner;

@@ -56,7 +56,11 @@ struct RolloutServer {
     RolloutRandom random;
     std::chrono::milliseconds changed_at{5s}, complete_at{60s};
     std::string group = "operator.tigera.io", installation = "{metadata: {name: default, generation: 2}}";
-    bool may_list = true;
+    bool may_list = true, may_list_deployments = true;
+    std::string spec = "{}";
+    std::int64_t began = 0;
+    int lists = 0;
+    std::chrono::seconds limit{900};
     std::vector<std::string> said;
     std::function<std::string(const std::string&)> reply = [this](const std::string& path) { return answer(path); };
     kube::Connection connection = [] {
@@ -67,28 +71,30 @@ struct RolloutServer {
     kube::Client client{connection,
                         kube::Seams{[this] { return std::make_unique<RolloutHttp>(reply); }, clock, random}};
 
-    std::string answer(const std::string& path) const {
+    std::string answer(const std::string& path) {
         const auto now = clock.monotonic();
         if (path == "/apis/operator.tigera.io/v1/installations/default") return installation;
         if (path == "/apis/apps/v1")
             return "{kind: APIResourceList, resources: [{name: daemonsets, kind: DaemonSet, namespaced: true}, {name: "
                    "deployments, kind: Deployment, namespaced: true}]}";
         if (!may_list) return {};
+        if (path == "/apis/apps/v1/deployments" && !may_list_deployments) return {};
         if (path == "/apis/apps/v1/deployments") return "{kind: DeploymentList, apiVersion: apps/v1, items: []}";
+        ++lists;
         const int generation = now < changed_at ? 1 : 2;
         // Its controller sees a change after two seconds.
         const int observed = now < changed_at + 2s ? 1 : 2;
         return fmt::format("{{kind: DaemonSetList, apiVersion: apps/v1, items: [{{metadata: {{name: calico-node, "
                            "namespace: calico-system, generation: {}, ownerReferences: [{{apiVersion: {}/v1, kind: "
-                           "Installation, name: default}}]}}, status: {{observedGeneration: {}, "
+                           "Installation, name: default}}]}}, spec: {}, status: {{observedGeneration: {}, "
                            "desiredNumberScheduled: 2, updatedNumberScheduled: {}, numberAvailable: 2}}}}]}}",
-                           generation, group, observed, now < changed_at || now >= complete_at ? 2 : 1);
+                           generation, group, spec, observed, now < changed_at || now >= complete_at ? 2 : 1);
     }
 
     std::string await(const std::string& set, const OperatorRollouts::Applied& applied = {}) {
-        const Deadline deadline(clock, 900s);
+        const Deadline deadline(clock, limit);
         return OperatorRollouts(client, clock)
-            .await(rollout_documents(set), applied, deadline, [] { return false; },
+            .await(rollout_documents(set), applied, began, deadline, [] { return false; },
                    [this](const std::string& text) { said.push_back(text); });
     }
 };
@@ -124,9 +130,60 @@ TEST_CASE("an operator that changes nothing is given half a minute") {
     server.clock.sleep_for(10s);
     static_cast<void>(server.await(k_definition));
     REQUIRE_FALSE(server.said.empty());
-    CHECK(server.said.front().starts_with("waits: it is not known yet whether an operator begins a rollout; 14m"));
+    CHECK(server.said.front().starts_with("waits: operators are watched for 30 s after the last change of a workload"));
     CHECK(server.clock.monotonic() >= 40s);
     CHECK(server.clock.monotonic() < 60s);
+    // All workloads of the cluster are not listed with every poll.
+    CHECK(server.lists <= 5);
+}
+
+TEST_CASE("the half minute goes beyond the time limit") {
+    RolloutServer server;
+    server.changed_at = server.complete_at = 0s;
+    server.clock.sleep_for(10s);
+    server.limit = 20s;
+    CHECK(server.await(k_definition) == "operators have nothing more to roll out: DaemonSet calico-system/calico-node");
+    CHECK(server.clock.monotonic() >= 40s);
+    // Changed again in its last seconds.
+    RolloutServer late;
+    late.limit = 20s;
+    late.changed_at = late.complete_at = 25s;
+    CHECK(late.await(k_definition) == "operators have changed workloads in the last 30 s before the time limit");
+}
+
+TEST_CASE("a rollout that goes on only by hand is said, not waited for") {
+    for (const auto* spec : {"{updateStrategy: {type: OnDelete}}", "{paused: true}"}) {
+        CAPTURE(spec);
+        RolloutServer server;
+        server.changed_at = 0s;
+        server.complete_at = 10000s;
+        server.spec = spec;
+        server.clock.sleep_for(10s);
+        CHECK(server.await(k_definition).starts_with("DaemonSet calico-system/calico-node: 1 of 2 Pods are updated"));
+        CHECK(server.clock.monotonic() < 60s);
+    }
+}
+
+TEST_CASE("what is against a custom resource since before the upgrade is said, not waited for") {
+    RolloutServer server;
+    server.changed_at = server.complete_at = 0s;
+    server.clock.sleep_for(10s);
+    server.installation = "{kind: Installation, metadata: {name: default, generation: 2}, status: {conditions: [{type: "
+                          "Ready, status: 'False', lastTransitionTime: '2026-01-01T00:00:00Z'}]}}";
+    server.began = 1767229200;  // an hour later
+    CHECK(server.await(k_installation, k_applied) == "Installation default: Ready is False since before the upgrade");
+    // A clock of the cluster that is behind may make it look so.
+    server.began = 1767225660;
+    CHECK_THROWS_AS(static_cast<void>(server.await(k_installation, k_applied)), Error);
+}
+
+TEST_CASE("rights are needed where a set brings kinds of its own") {
+    CHECK(OperatorRollouts::rules(rollout_documents("{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: a}}"))
+              .empty());
+    const std::vector<kube::Rule> expected{{"list", "apps", "daemonsets", "", "", ""},
+                                           {"list", "apps", "deployments", "", "", ""}};
+    for (const auto* set : {k_definition, k_installation})
+        CHECK(OperatorRollouts::rules(rollout_documents(set)) == expected);
 }
 
 TEST_CASE("manifests without an operator are not waited for") {
@@ -155,7 +212,16 @@ TEST_CASE("a custom resource that is Degraded is what the time limit names") {
 TEST_CASE("a user who may not list workloads is told so") {
     RolloutServer server;
     server.may_list = false;
-    CHECK(server.await(k_definition).starts_with("rollouts of operators are not known: this user may not list"));
+    CHECK(server.await(k_definition) ==
+          "rollouts of operators are not known: this user may not list DaemonSets and Deployments");
+    // What custom resources say is watched.
+    CHECK(server.await(k_installation, k_applied).starts_with("rollouts of operators are not known"));
+    CHECK(server.clock.monotonic() >= 30s);
+    // One kind is none of the other.
+    RolloutServer half;
+    half.may_list_deployments = false;
+    CHECK(half.await(k_definition) == "rollouts of operators are not known: this user may not list Deployments");
+    CHECK(half.clock.monotonic() >= half.complete_at);
 }
 
 TEST_CASE("what the status of a custom resource says against it") {
