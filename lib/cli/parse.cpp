@@ -112,11 +112,20 @@ std::string word_list(const std::vector<std::string>& words) {
     return lines.substr(0, lines.find_last_not_of('\n') + 1);
 }
 
-/// The first of `verbs` whose second word is `word`.
-std::optional<std::string> verb_ending_in(const std::string& word, const std::vector<std::string>& verbs) {
-    const auto found = std::find_if(verbs.begin(), verbs.end(),
-                                    [&](const std::string& verb) { return verb.ends_with(" " + word); });
+/// The first of `verbs` whose second word is `word`, else the first that begins with `word`, from three letters on.
+std::optional<std::string> verb_like(const std::string& word, const std::vector<std::string>& verbs) {
+    auto found = std::find_if(verbs.begin(), verbs.end(),
+                              [&](const std::string& verb) { return verb.ends_with(" " + word); });
+    if (found == verbs.end() && word.size() >= 3)
+        found = std::find_if(verbs.begin(), verbs.end(),
+                             [&](const std::string& verb) { return verb.starts_with(word); });
     return found == verbs.end() ? std::nullopt : std::optional(*found);
+}
+
+std::optional<std::string> nearest_other_word(const Program& program, const std::string& word) {
+    std::vector<std::string> others;
+    for (const auto& [other, hint] : program.other_words) others.push_back(other);
+    return base::nearest(word, others);
 }
 
 Error unknown_verb(const Program& program, const std::vector<std::string>& words) {
@@ -135,17 +144,15 @@ Error unknown_verb(const Program& program, const std::vector<std::string>& words
     auto error = usage_error("unknown-verb", fmt::format("unknown verb '{}'", name));
     // A verb of kubectl and kubeadm.
     if (name == "version") return std::move(error).hint(fmt::format("{} --version", program.name));
-    auto candidates = below.empty() ? verb_names(program) : below;
-    auto known = candidates;
-    for (const auto& [word, hint] : program.other_words) known.push_back(word);
-    auto near = base::nearest(name, known);
-    if (near) {
-        if (const auto other = program.other_words.find(*near); other != program.other_words.end())
-            return std::move(error).hint(other->second);
-    }
+    if (const auto other = program.other_words.find(base::to_lower(name)); other != program.other_words.end())
+        return std::move(error).hint(other->second);
+    const auto candidates = below.empty() ? verb_names(program) : below;
+    auto near = base::nearest(name, candidates);
     if (!near && below.empty() && words.size() > 1) near = base::nearest(words[0] + " " + words[1], candidates);
-    if (!near && below.empty()) near = verb_ending_in(name, candidates);
+    if (!near && below.empty()) near = verb_like(name, candidates);
     if (near) return std::move(error).hint(fmt::format("did you mean '{}'?", *near));
+    if (const auto other = nearest_other_word(program, name))
+        return std::move(error).hint(program.other_words.find(*other)->second);
     return std::move(error).detail("verbs", word_list(candidates)).hint(fmt::format("{} --help", program.name));
 }
 

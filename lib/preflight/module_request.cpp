@@ -25,7 +25,7 @@ std::optional<kmod::ModprobeCommand> read_arguments(const std::vector<std::strin
         auto command = kmod::read_modprobe_arguments(arguments, field, kind);
         if (command.force.any())
             find(findings, Severity::warning, kmod::force_refusal(command, field),
-                 "rebuild the module for that kernel");
+                 "rebuild the module for that kernel; kmm-worker load refuses it without --i-understand-this-taints");
         if (const auto wrong = kmod::wrong_direction(command, field, kmod::Direction::loads))
             find(findings, Severity::error, *wrong, wrong->hint());
         return command;

@@ -196,8 +196,7 @@ void check_config(Job& job, const std::string& input, Needs needs) {
 /// What to do about CONFIG beside options: where there is no such file, it may be what an option is for.
 std::string exclusion_hint(const cli::Args& args, const std::string& file) {
     const bool has_image = args.source("image") == "option", has_module = args.source("module") == "option";
-    const bool is_document = file.ends_with(".yaml") || file.ends_with(".yml") || file.ends_with(".json");
-    if (file == "-" || is_document || ::access(file.c_str(), F_OK) == 0 || has_image == has_module)
+    if (file == "-" || is_document_name(file) || ::access(file.c_str(), F_OK) == 0 || has_image == has_module)
         return "put it into CONFIG, or leave CONFIG out";
     return fmt::format("there is no file {0}; if that names the {1}: --{1} {0}", base::escape(file),
                        has_image ? "module" : "image");
@@ -245,6 +244,10 @@ void fill_job(const cli::Args& args, Needs needs, UnknownFields unknown, Job& jo
 }
 
 }  // namespace
+
+bool is_document_name(std::string_view name) {
+    return name.ends_with(".yaml") || name.ends_with(".yml") || name.ends_with(".json");
+}
 
 Error as_usage_fault(const Error& error) {
     constexpr std::array<std::string_view, 3> k_of_arguments{"bad-path", "bad-reference", "bad-firmware-path"};

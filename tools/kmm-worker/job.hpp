@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "api/types.hpp"
@@ -117,5 +118,8 @@ void require_capability(const kmod::HostPaths& host, const std::string& what);
 /// Errors: usage (64) for a bad --limit or --platform.
 [[nodiscard]] registry::PullRequest pull_request(const cli::Args& args, const std::string& reference,
                                                  std::chrono::milliseconds deadline);
+
+/// Whether a file of this name is a YAML or JSON document: by its end.
+[[nodiscard]] bool is_document_name(std::string_view name);
 
 }  // namespace kmm::tool_worker

@@ -22,6 +22,11 @@ std::vector<Code> codes_for_manual() {
     return made;
 }
 
+// Hints for words of other tools. None of them is a command that changes the kernel.
+constexpr std::string_view k_to_unload = "see kmm-worker help unload";
+constexpr std::string_view k_to_load_again = "unload, then load: see kmm-worker help unload";
+constexpr std::string_view k_to_return = "load with the CONFIG of the version before: see kmm-worker help load";
+
 }  // namespace
 
 cli::Program program() {
@@ -59,23 +64,23 @@ cli::Program program() {
                   {"/etc/containers/certs.d, /etc/docker/certs.d, /etc/containerd/certs.d",
                    "certificates of single registries"}};
     made.other_words = {
-        {"install", "kmm-worker load CONFIG"},
-        {"list", "kmm-worker status"},
+        {"install", "see kmm-worker help load, or help node install for a kernel"},
+        {"list", "kmm-worker status, or cache list for images"},
         {"lint", "kmm-worker check CONFIG"},
-        {"ls", "kmm-worker status"},
+        {"ls", "kmm-worker status, or cache list for images"},
         {"lsmod", "kmm-worker status"},
         {"modinfo", "kmm-worker check CONFIG"},
-        {"modprobe", "kmm-worker load CONFIG, or unload CONFIG"},
-        {"reload", "kmm-worker unload CONFIG, then load CONFIG"},
-        {"remove", "kmm-worker unload CONFIG"},
-        {"restart", "kmm-worker unload CONFIG, then load CONFIG"},
-        {"rmmod", "kmm-worker unload CONFIG"},
-        {"rollback", "kmm-worker load with the CONFIG of the version before"},
+        {"modprobe", "see kmm-worker help load, or help unload"},
+        {"reload", std::string(k_to_load_again)},
+        {"remove", std::string(k_to_unload)},
+        {"restart", std::string(k_to_load_again)},
+        {"rmmod", std::string(k_to_unload)},
+        {"rollback", std::string(k_to_return)},
         {"show", "kmm-worker status"},
-        {"start", "kmm-worker load CONFIG"},
-        {"stop", "kmm-worker unload CONFIG takes a module out of the kernel: see kmm-worker help unload"},
-        {"undo", "kmm-worker load with the CONFIG of the version before"},
-        {"uninstall", "kmm-worker unload CONFIG"},
+        {"start", "see kmm-worker help load"},
+        {"stop", "unload takes a module out of the kernel: see kmm-worker help unload"},
+        {"undo", std::string(k_to_return)},
+        {"uninstall", std::string(k_to_unload)},
         {"validate", "kmm-worker check CONFIG"}};
     made.topics = {cli::codes_topic("ERRORS AND WARNINGS", codes_for_manual())};
     made.on_error = [](const Error& error) { leave_termination_message(cli::error_node(error)); };

@@ -207,8 +207,7 @@ std::optional<Error> wrong_direction(const ModprobeCommand& command, const std::
 
 Error force_refusal(const ModprobeCommand& command, const std::string& field) {
     return Error(Exit::data, "force-refused",
-                 fmt::format("{} holds {}: kmm-worker does not force modules, modprobe does", field,
-                             base::join(command.forcing, ", ")));
+                 fmt::format("{} holds {}, which forces modules", field, base::join(command.forcing, ", ")));
 }
 
 std::string image_directory(const std::string& directory) {

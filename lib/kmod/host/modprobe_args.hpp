@@ -44,6 +44,7 @@ enum class ArgsKind { options_only, whole_command };
 [[nodiscard]] ModprobeCommand read_modprobe_arguments(const std::vector<std::string>& arguments,
                                                       const std::string& field, ArgsKind kind);
 
+/// What a whole modprobe command does: with -r it unloads.
 enum class Direction { loads, unloads };
 
 /// Data (65) "bad-value" for a command that unloads where one that loads is expected, and the reverse; else nullopt.

@@ -115,7 +115,9 @@ value::Node WorkerSteps::step(const std::string& node, const std::vector<std::st
             if (error.code() != "job-lost" || ++lost_jobs == k_lost_jobs) throw Error(error);
             tell_(node, error.message() + "; it is begun again");
         } else if (reply.settled() && !reply.has_begun && (error.exit() != Exit::other || deadline.passed())) {
-            throw Error(error);
+            if (!may_go_on) throw Error(error);
+            throw Error(error).hint(fmt::format("{}{}{} {} had begun there and may go on", error.hint(),
+                                                error.hint().empty() ? "" : "; ", group_.name, words.front()));
         } else if (deadline.passed()) {
             if (!reply.settled() && !is_busy(error)) throw Error(error);
             throw Error(Exit::timeout, "step-timeout",

@@ -415,9 +415,12 @@ Adopted adopt(const cluster::Snapshot& snapshot, const sys::Clock& clock, const 
     run.to_version = survey.to;
     VersionsBefore versions;
     std::vector<std::string> unknown;
+    VersionsBefore gone;
     bool has_cordon = false;
     for (const auto& node : survey.nodes) {
+        const auto known = unknown.size();
         auto record = record_of(objects, survey, node, common, request, unknown);
+        if (unknown.size() > known) gone.add(record);
         record.since = run.since;
         versions.add(record);
         run.nodes.push_back(upgrade::module::record_of(std::move(record)));
@@ -433,7 +436,7 @@ Adopted adopt(const cluster::Snapshot& snapshot, const sys::Clock& clock, const 
     }
     if (!unknown.empty())
         adopted.notes.push_back(fmt::format("{} of {} is not in the cluster any more: abort cannot bring {} back",
-                                            run.from_version, base::join(unknown, ", "),
+                                            gone.text(), base::join(unknown, ", "),
                                             unknown.size() == 1 ? "it" : "them"));
     adopted.in_the_middle = static_cast<std::int64_t>(survey.count(Stand::middle));
     adopted.events = events_of(survey, lineage);

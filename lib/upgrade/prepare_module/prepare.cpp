@@ -452,8 +452,9 @@ upgrade::Run make_run(const StartRequest& request, const std::string& ns, const 
 }
 
 void VersionsBefore::add(const upgrade::module::Node& node) {
-    if (!node.from_version.empty()) named_.insert(node.from_version);
-    else if (!node.from_entry.is_null()) has_unversioned_ = true;
+    if (node.from_version == "unversioned" || (node.from_version.empty() && !node.from_entry.is_null()))
+        has_unversioned_ = true;
+    else if (!node.from_version.empty()) named_.insert(node.from_version);
 }
 
 std::string VersionsBefore::text() const {

@@ -75,7 +75,9 @@ void require_valid(const api::Objects& objects, const api::Module& module);
 /// The versions before a run, as "v1,v2,unversioned"; "" where no node had the module.
 class VersionsBefore {
 public:
+    /// The version of `node` before the run; nothing where the module was not on it.
     void add(const upgrade::module::Node& node);
+    /// Those of all nodes that were added, each once, in the order of their bytes, "unversioned" last.
     [[nodiscard]] std::string text() const;
 
 private:

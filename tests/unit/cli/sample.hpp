@@ -23,7 +23,7 @@ inline Program program(std::function<Exit(const Args&, Context&)> run = {}) {
     Program made;
     made.name = "kmm-plan";
     made.summary = "decides";
-    made.other_words = {{"stop", "see kmm-plan help start"}};
+    made.other_words = {{"modules", "see kmm-plan help why"}, {"stop", "see kmm-plan help start"}};
     made.examples = {{"kmm-plan show --cluster fleet", "what happens on each node"}};
     Verb show;
     show.name = "show";

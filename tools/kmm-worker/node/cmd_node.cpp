@@ -69,7 +69,7 @@ Expected read_expected(const std::string& source, const cli::Args& args, cli::Co
     if (is_directory || is_file)
         refuse_image_options(args,
                              fmt::format("--expect {}, which is a file or directory", base::escape(source)));
-    if (is_file && (source.ends_with(".yaml") || source.ends_with(".yml") || source.ends_with(".json")))
+    if (is_file && is_document_name(source))
         throw Error(Exit::usage, "bad-value",
                     fmt::format("--expect: expected an image, a .ko file or a directory, found the document {}",
                                 base::escape(source)))
@@ -134,10 +134,11 @@ std::string verdict_on(const Expected& expected, const kmod::HostPaths& host, co
 
 /// A name that is that of a file, and of no module.
 void refuse_file_name(const std::string& name) {
-    const bool is_document = name.ends_with(".yaml") || name.ends_with(".yml") || name.ends_with(".json");
+    const bool is_document = is_document_name(name);
     std::error_code error;
-    const bool is_path = name.find_first_of("./") != std::string::npos;
-    if (!is_document && !(is_path && std::filesystem::exists(name, error))) return;
+    const bool is_path = name.find('/') != std::string::npos && std::filesystem::exists(name, error);
+    const bool is_file = name.find('.') != std::string::npos && std::filesystem::is_regular_file(name, error);
+    if (!is_document && !is_path && !is_file) return;
     throw Error(Exit::usage, "bad-value",
                 fmt::format("expected the name of a module, found the file {}", base::escape(name)))
         .hint(is_document ? "give modprobe.moduleName of the file, and --expect IMAGE for its containerImage"

@@ -101,6 +101,23 @@ TEST_CASE("whoever wants to is called before a step is asked for again") {
     CHECK(asked == 2);
 }
 
+TEST_CASE("a step that was begun and cannot be asked for again may go on") {
+    cluster::WorkerReply missing;
+    missing.exit_code = 127;
+    const auto hint_after = [&](std::deque<cluster::WorkerReply> replies) -> std::string {
+        Steps made(std::move(replies));
+        try {
+            static_cast<void>(made.steps.step("n", {"kubelet"}, made.deadline()));
+        } catch (const Error& error) {
+            CHECK(error.code() == "worker-not-found");
+            return error.hint();
+        }
+        return "none";
+    };
+    CHECK(hint_after({missing}).find("had begun") == std::string::npos);
+    CHECK(hint_after({lost(), missing}).ends_with("; kubernetes kubelet had begun there and may go on"));
+}
+
 TEST_CASE("each warning of a step is told once for each node") {
     auto warned = answer("Step");
     warned.document.set("warnings", value::Node::strings({"images-not-proven: a", "etcd-external: b\x1b"}));

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "unit/upgrade/drive_module/fakes.hpp"
+#include "upgrade/prepare_module/prepare_parts.hpp"
 
 using namespace kmm;
 using namespace kmm::drive;
@@ -227,6 +228,22 @@ TEST_CASE("the order is the walk") {
     for (const auto& node : prepared.run.nodes) names.push_back(node.name);
     CHECK(names == *request.order);
     CHECK(prepared.run.from_version == "v1");
+}
+
+TEST_CASE("a version without a name is said once, whoever wrote the record") {
+    VersionsBefore versions;
+    upgrade::module::Node node;
+    versions.add(node);
+    CHECK(versions.text().empty());
+    node.from_entry = value::Node::mapping({{"config", "c"}});
+    versions.add(node);
+    CHECK(versions.text() == "unversioned");
+    node.from_version = "unversioned";
+    versions.add(node);
+    CHECK(versions.text() == "unversioned");
+    node.from_version = "v1";
+    versions.add(node);
+    CHECK(versions.text() == "v1,unversioned");
 }
 
 TEST_CASE("a tainted node is left out and said so") {
