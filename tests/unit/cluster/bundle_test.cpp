@@ -41,7 +41,7 @@ struct Fleet {
     Fleet() {
         script("ssh", R"(dir=$(dirname "$0")
 node=; for last; do [ "$before" = -- ] && node=$last; before=$last; done
-case $last in *sha256sum*) what=bring;; *--version*) what=own;; *) what=bundle;; esac
+case $last in *sha256sum*) what=bring;; *"kmm-worker --version"*) what=own;; *) what=bundle;; esac
 echo "$node $what" >>"$dir/calls"
 echo 'debug1: Sending command: x' >&2
 mkdir -p "$dir/nodes/$node/bin"
