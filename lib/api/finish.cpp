@@ -105,8 +105,8 @@ void join_definition(CustomResourceDefinition& kept, const CustomResourceDefinit
 
 /// Each overlay of a repository may have the Namespace of its objects: it is at fault where they differ.
 bool is_same_declared(const Namespace& kept, const Namespace& other) {
-    return kept.meta.uid.empty() && other.meta.uid.empty() && kept.meta.labels == other.meta.labels &&
-           kept.meta.annotations == other.meta.annotations;
+    return kept.meta.origin.file != other.meta.origin.file && kept.meta.uid.empty() && other.meta.uid.empty() &&
+           kept.meta.labels == other.meta.labels && kept.meta.annotations == other.meta.annotations;
 }
 
 /// Of one object that a server gave twice the later counts. `doubles`, if given, gets the objects that are left out.

@@ -330,12 +330,16 @@ private:
                "remove the tag");
     }
 
-    /// The text that base64 stands for, as kubectl reads it.
+    /// The text that base64 stands for, as kubectl reads it: with all padding, and no blanks but ends of lines.
     Node binary(const std::string& tag, const std::string& text, Mark mark) {
-        auto bytes = base::from_base64(text);
+        auto encoded = text;
+        std::erase_if(encoded, [](char c) { return c == '\r' || c == '\n'; });
+        const bool is_strict = encoded.size() % 4 == 0 && encoded.find_first_of(" \t") == std::string::npos;
+        auto bytes = is_strict ? base::from_base64(encoded) : std::nullopt;
         if (bytes && base::is_utf8(*bytes)) return Node(std::move(*bytes));
-        report("bad-tag", fmt::format("expected a text in base64 behind the tag '{}', found '{}'", tag,
-                                      base::escape(text)), mark);
+        report("bad-tag", fmt::format("expected a text in {} behind the tag '{}', found '{}'",
+                                      bytes ? "base64 that stands for UTF-8" : "base64", tag, base::escape(text)),
+               mark);
         return Node(text);
     }
 

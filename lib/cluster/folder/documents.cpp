@@ -328,7 +328,7 @@ private:
             }
             if (empty == Empty::fine && leaves_out(file, source.front())) { return; }
             if (empty == Empty::fine && source.front().find("kmm.sigs.x-k8s.io") != std::string_view::npos) {
-                for (auto& user : kustomizations_.changing(file, source.front())) {
+                for (auto& user : kustomizations_.changing(file)) {
                     notes_.changing.insert(std::move(user));
                 }
                 if (change_ && change_->has_patches) { notes_.patching.emplace(change_->file, *change_); }
@@ -349,9 +349,8 @@ private:
         const auto front = source.front();
         const bool has_variables =
             change_ && change_->variables.are_used() && front.find('$') != std::string_view::npos;
-        const auto size = source.size();
-        const bool is_moved = moved_.changes(front, size && *size <= front.size());
-        if (!size || !(has_variables || is_moved)) { return false; }
+        const bool is_moved = !moved_.to.empty();
+        if (!source.size() || !(has_variables || is_moved)) { return false; }
         const auto text = source.whole();
         Diagnostics faults;
         if (text) {
@@ -359,7 +358,7 @@ private:
             if (faults.empty()) {
                 files_.push_back(file);
                 for (auto& document : documents) {
-                    if (is_moved) { moved_.apply(document.root); }
+                    if (is_moved) { move(document); }
                     if (has_variables) {
                         take_replaced(document);
                     } else {
@@ -371,6 +370,25 @@ private:
         }
         source.rewind();
         return false;
+    }
+
+    /// Of one kustomization no two Namespaces get the same name: kustomize refuses them.
+    void move(value::Document& document) {
+        std::vector<value::Mark> namespaces;
+        moved_.apply(document.root, namespaces);
+        const auto built = given_.is_forced || !moved_.moves ? "" : kustomizations_.built_by(document.file);
+        if (built.empty()) { return; }
+        for (const auto& mark : namespaces) {
+            const auto place = document.position(mark);
+            const auto [first, is_new] = renamed_.emplace(built, place);
+            if (is_new || first->second.file == place.file) { continue; }
+            report(diagnostics_, Severity::error, "duplicate-object", Exit::data, place.file,
+                   fmt::format("Namespace {} is already defined at {}", base::escape(moved_.to),
+                               first->second.to_string()));
+            diagnostics_.back().position = place;
+            diagnostics_.back().hint =
+                fmt::format("the kustomization in {} gives both this name: remove one of the two", base::escape(built));
+        }
     }
 
     void take_replaced(value::Document& document) {
@@ -444,6 +462,7 @@ private:
     GitOpsNamespace given_;                                     ///< for the file that is being read
     std::optional<GitOpsChange> change_;                        ///< of the file that is being read
     MovedObjects moved_;                                       ///< what the file that is being read needs
+    std::map<std::string, Position> renamed_;  ///< the first Namespace that a kustomization in that directory moves
 };
 
 }  // namespace

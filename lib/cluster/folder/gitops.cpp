@@ -206,7 +206,8 @@ void GitOpsPaths::add(const value::Node& root, const std::string& file) {
         const auto name = root.get_string({"spec", "sourceRef", "name"});
         auto ns = root.get_string({"spec", "sourceRef", "namespace"});
         if (ns.empty()) { ns = root.get_string({"metadata", "namespace"}); }
-        const auto repository = fmt::format("{}/{}/{}", root.get_string({"spec", "sourceRef", "kind"}), ns, name);
+        const auto source_kind = root.get_string({"spec", "sourceRef", "kind"});
+        const auto repository = fmt::format("{}/{}/{}", source_kind, ns, name);
         if (!said_path.empty() && !name.empty()) { flux_repositories_.insert(repository); }
         const auto own = root.get_string({"metadata", "name"});
         const auto* spec = root.find("spec");
@@ -218,7 +219,8 @@ void GitOpsPaths::add(const value::Node& root, const std::string& file) {
                                         base::command_word(own), base::command_word(path), base::command_word(file)),
                             spec != nullptr && has_patches(*spec), FluxVariables::of(root)}));
         if (said_path.empty() && all_.size() > before) {
-            whole_.emplace_back(repository, std::move(all_.back()));
+            // The root of an artifact or a bucket is not that of a repository.
+            if (source_kind == "GitRepository") { whole_.emplace_back(repository, std::move(all_.back())); }
             all_.pop_back();
         }
         return;
@@ -271,13 +273,9 @@ void GitOpsPaths::add_path(const std::string& path, GitOpsNamespace given, bool 
 }
 
 void GitOpsPaths::take_whole() {
-    const auto& known = flux_repositories_;
+    if (flux_repositories_.size() != 1) { return; }
     for (auto& [repository, applied] : whole_) {
-        const bool is_certain =
-            known.empty() ? std::all_of(whole_.begin(), whole_.end(),
-                                        [&, &name = repository](const auto& one) { return one.first == name; })
-                          : known.size() == 1 && known.contains(repository);
-        if (is_certain) { all_.push_back(std::move(applied)); }
+        if (flux_repositories_.contains(repository)) { all_.push_back(std::move(applied)); }
     }
 }
 

@@ -77,7 +77,8 @@ private:
 
     void add(const value::Node& root, const std::string& file);
     void add_bundle(const value::Node& root, const std::string& file);
-    /// Adds those of whole_ whose repository is the one that all others name, or that all of them name.
+    /// Adds those of whole_ whose repository is the one that all Kustomizations with a path name. If there are none,
+    /// nothing says that the directory is that repository.
     void take_whole();
     void add_path(const std::string& path, GitOpsNamespace given, bool with_below,
                   std::shared_ptr<GitOpsChange> change, std::vector<std::string> excluded = {});
@@ -95,7 +96,7 @@ private:
     std::vector<Applied> all_;
     std::map<std::string, std::vector<std::size_t>> by_path_;  ///< places in all_
     std::set<std::string> argo_repositories_, flux_repositories_;
-    /// Of Flux without a path: the root of the repository with that name.
+    /// Of Flux without a path: the root of the GitRepository with that name.
     std::vector<std::pair<std::string, Applied>> whole_;
 };
 

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "api/names.hpp"
 #include "base/error.hpp"
 #include "cluster/folder/text_source.hpp"
 #include "value/reader.hpp"
@@ -28,6 +29,8 @@ constexpr std::array<std::string_view, 9> k_changes{
 
 /// Members that may change names of Secrets and ConfigMaps inside Modules, which kustomize does not by itself.
 constexpr std::array<std::string_view, 5> k_referrers{"configurations", "crds", "transformers", "replacements", "vars"};
+
+constexpr std::string_view k_list = "List";
 
 std::string joined(const std::string& directory, const std::string& path) {
     auto text = (std::filesystem::path(directory) / path).lexically_normal().native();
@@ -79,42 +82,66 @@ bool leaves_names(const value::Node& holder, std::string_view options) {
     return flag != nullptr && flag->as_bool().value_or(false);
 }
 
+using Kind = MovedObjects::Kind;
+
+/// What an object is. Items of a typed list may leave it out: then `listed` says it.
+Kind kind_of(const value::Node& object, const Kind& listed) {
+    Kind own{object.get_string({"apiVersion"}), object.get_string({"kind"})};
+    if (own.version.empty()) { own.version = listed.version; }
+    if (own.name.empty()) { own.name = listed.name; }
+    return own;
+}
+
+/// What items of a list are: nothing is known of those of a List.
+Kind item_kind(const Kind& list) {
+    if (list.name == k_list) { return {}; }
+    return {list.version, list.name.substr(0, list.name.size() - k_list.size())};
+}
+
+/// The namespaces that an object, or the items of a list, say.
+void add_namespaces(const value::Node& object, std::set<std::string>& names) {
+    if (const auto* items = object.find("items");
+        items != nullptr && object.get_string({"kind"}).ends_with(k_list)) {
+        for (const auto& item : items->items()) { add_namespaces(item, names); }
+    }
+    if (auto name = object.get_string({"metadata", "namespace"}); !name.empty()) { names.insert(std::move(name)); }
+}
+
+/// The namespaces that objects of a file say. Errors: as TextSource.
+std::set<std::string> namespaces_in(const std::string& file) {
+    std::set<std::string> names;
+    const auto text = TextSource(file).whole();
+    if (!text) { return names; }
+    Diagnostics faults;
+    for (const auto& document : value::read_objects(*text, file, faults)) { add_namespaces(document.root, names); }
+    return names;
+}
+
 }  // namespace
 
 bool is_kustomization(const std::string& file) {
     return std::find(k_names.begin(), k_names.end(), file.substr(file.rfind('/') + 1)) != k_names.end();
 }
 
-std::set<std::string> namespaces_in(std::string_view text) {
-    constexpr std::string_view k_key = "namespace:";
-    std::set<std::string> names;
-    for (auto at = text.find(k_key); at != std::string_view::npos; at = text.find(k_key, at + 1)) {
-        auto rest = text.substr(at + k_key.size());
-        rest.remove_prefix(std::min(rest.find_first_not_of(" \"'"), rest.size()));
-        names.emplace(rest.substr(0, rest.find_first_of(" \"',}\r\n#")));
-    }
-    names.erase("");
-    return names;
+void MovedObjects::apply(value::Node& object, std::vector<value::Mark>& namespaces) const {
+    apply(object, {}, namespaces);
 }
 
-bool MovedObjects::changes(std::string_view front, bool is_whole) const {
-    if (to.empty()) { return false; }
-    if (!is_whole || (renames && front.find("Namespace") != std::string_view::npos)) { return true; }
-    const auto names = moves ? namespaces_in(front) : std::set<std::string>();
-    return std::any_of(names.begin(), names.end(), [&](const std::string& name) { return name != to; });
-}
-
-void MovedObjects::apply(value::Node& object) const {
-    if (auto* items = object.find("items"); items != nullptr && object.get_string({"kind"}).ends_with("List")) {
-        for (auto& item : items->items()) { apply(item); }
+void MovedObjects::apply(value::Node& object, const Kind& listed, std::vector<value::Mark>& namespaces) const {
+    const auto kind = kind_of(object, listed);
+    if (auto* items = object.find("items"); items != nullptr && kind.name.ends_with(k_list)) {
+        for (auto& item : items->items()) { apply(item, item_kind(kind), namespaces); }
         return;
     }
     auto* metadata = object.find("metadata");
     if (metadata == nullptr) { return; }
-    const bool is_namespace = object.get_string({"kind"}) == "Namespace" && object.get_string({"apiVersion"}) == "v1";
+    const bool is_namespace = kind.name == "Namespace" && kind.version == "v1";
     if (is_namespace ? !renames : !moves) { return; }
     auto* said = metadata->find(is_namespace ? "name" : "namespace");
     if (said == nullptr || said->text().empty()) { return; }
+    // Other overlays rename it otherwise: only a text that is no name has to give way.
+    if (is_namespace && !moves && api::is_dns1123_label(said->text())) { return; }
+    if (is_namespace) { namespaces.push_back(object.mark()); }
     const auto mark = said->mark();
     *said = value::Node(to);
     said->set_mark(mark);
@@ -230,20 +257,23 @@ std::vector<const Kustomizations::Kustomization*> Kustomizations::users_of(const
     return users;
 }
 
-std::string Kustomizations::moved_to(const std::string& file) const {
-    std::string name;
+Kustomizations::Move Kustomizations::move_of(const std::string& file) const {
+    Move move;
     std::set<std::size_t> seen;
     auto at = joined(file, "");
     for (auto found = by_resource_.find(at); found != by_resource_.end(); found = by_resource_.find(at)) {
         const auto& users = found->second;
-        if (std::any_of(users.begin(), users.end(), [&](auto user) { return user != users.front(); })) { return ""; }
-        if (!seen.insert(users.front()).second) { return ""; }
+        if (std::any_of(users.begin(), users.end(), [&](auto user) { return user != users.front(); })) { return {}; }
+        if (!seen.insert(users.front()).second) { return {}; }
         const auto& user = all_[users.front()];
-        if (!user.given_namespace.empty()) { name = user.given_namespace; }
+        if (!user.given_namespace.empty()) { move.to = user.given_namespace; }
         at = user.directory;
+        move.built = at;
     }
-    return name;
+    return move;
 }
+
+std::string Kustomizations::moved_to(const std::string& file) const { return move_of(file).to; }
 
 bool Kustomizations::is_always_moved(const std::string& file) const {
     std::set<std::size_t> seen;
@@ -274,12 +304,14 @@ std::vector<std::string> Kustomizations::directories_of(const std::string& file)
     return directories;
 }
 
-std::vector<std::string> Kustomizations::changing(const std::string& file, std::string_view text) const {
+std::vector<std::string> Kustomizations::changing(const std::string& file) const {
     std::vector<std::string> files;
-    if (all_.empty()) { return files; }
-    const bool is_moved = !moved_to(file).empty();
-    auto names = is_moved ? std::set<std::string>() : namespaces_in(text);
-    if (auto given = namespace_of(file); !given.empty() && !is_moved) { names.insert(std::move(given)); }
+    std::set<std::string> names;
+    // A namespace that is given stands for all users; without one none moves anything.
+    if (auto given = namespace_of(file); !given.empty() && moved_to(file).empty()) {
+        names = namespaces_in(file);
+        names.insert(std::move(given));
+    }
     for (const auto* user : users_of(file)) {
         const auto& own = user->given_namespace;
         const bool moves =

@@ -22,19 +22,22 @@ struct GeneratedObject {
 /// Whether a file has a name that kustomize looks for.
 [[nodiscard]] bool is_kustomization(const std::string& file);
 
-/// What stands after each `namespace:` of a text.
-[[nodiscard]] std::set<std::string> namespaces_in(std::string_view text);
-
 /// Into which namespace objects are moved, as kustomize and Fleet do.
 struct MovedObjects {
     std::string to;        ///< "" for none
     bool renames = false;  ///< Namespaces get that name, too
-    bool moves = true;     ///< false: nothing but that
+    bool moves = true;     ///< false: only Namespaces change whose text is no name
 
-    /// Whether it may change objects of a text that begins with `front`, which is all of it if `is_whole`.
-    [[nodiscard]] bool changes(std::string_view front, bool is_whole) const;
-    /// Changes an object, or those of a List, that say a namespace. Places stay.
-    void apply(value::Node& object) const;
+    /// What an object is.
+    struct Kind {
+        std::string version, name;
+    };
+    /// Changes an object, or those of a list, that say a namespace. Places stay. Adds those of Namespaces with the name
+    /// `to` to `namespaces`.
+    void apply(value::Node& object, std::vector<value::Mark>& namespaces) const;
+
+private:
+    void apply(value::Node& object, const Kind& listed, std::vector<value::Mark>& namespaces) const;
 };
 
 /// The kustomizations among the files of a directory.
@@ -50,6 +53,8 @@ public:
     /// kustomization. "" if none says one, or if several have the file, or the directory of one of them, as a resource:
     /// each makes objects of its own.
     [[nodiscard]] std::string moved_to(const std::string& file) const;
+    /// The directory of that outermost kustomization; "" for a file that is a resource of none, or of several.
+    [[nodiscard]] std::string built_by(const std::string& file) const { return move_of(file).built; }
     /// Whether each kustomization that has a file as a resource is, or is for another that is, one with a namespace.
     [[nodiscard]] bool is_always_moved(const std::string& file) const;
     /// Which namespace objects of a file get that say none: moved_to, else that of the nearest kustomization with one,
@@ -57,9 +62,9 @@ public:
     [[nodiscard]] std::string namespace_of(const std::string& file) const;
     /// The directory of a file, and those of the kustomizations that it is a resource of, nearest first.
     [[nodiscard]] std::vector<std::string> directories_of(const std::string& file) const;
-    /// The kustomizations that change objects of a file, which begins with `text`, in more than moved_to and
-    /// namespace_of say: sorted.
-    [[nodiscard]] std::vector<std::string> changing(const std::string& file, std::string_view text) const;
+    /// The kustomizations that change objects of a file in more than moved_to and namespace_of say: sorted. It is read
+    /// if one has a namespace. Errors: as TextSource.
+    [[nodiscard]] std::vector<std::string> changing(const std::string& file) const;
     /// The ConfigMaps and Secrets that generators make, each by its name without the hash that kustomize appends, with
     /// the keys and without the texts. Their namespace is "" where no kustomization says one. ConfigMaps whose keys are
     /// not in a kustomization are left out; Secrets are without data then.
@@ -75,7 +80,12 @@ private:
         std::vector<std::pair<value::Node, bool>> generated;  ///< objects, each and whether its name gets a hash
     };
 
+    struct Move {
+        std::string to, built;  ///< see moved_to and built_by
+    };
+
     void add(const std::string& file, std::string_view text);
+    [[nodiscard]] Move move_of(const std::string& file) const;
     /// is_always_moved of what lies at `place`, a file or directory. `seen`: those that were asked.
     [[nodiscard]] bool is_always_moved(const std::string& place, std::set<std::size_t>& seen) const;
     /// Notes which kustomizations change objects by a component, as it does itself or cannot be seen.

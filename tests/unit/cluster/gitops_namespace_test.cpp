@@ -67,12 +67,17 @@ TEST_SUITE("cluster::unit") {
                                                      "metadata: {name: a, namespace: flux-system}\nspec:\n" + more);
         };
         put("all", "  targetNamespace: drivers\n  sourceRef: {kind: GitRepository, name: repo}\n");
-        CHECK(repository.namespace_read("a") == "drivers");
-        // Another repository is not the one that is read.
+        // Nothing says that this is what is read.
+        CHECK(repository.namespace_read("a") == "");
         put("some", "  path: clusters\n  sourceRef: {kind: GitRepository, name: other}\n");
         CHECK(repository.namespace_read("a") == "");
         put("some", "  path: clusters\n  sourceRef: {kind: GitRepository, name: repo}\n");
         CHECK(repository.namespace_read("a") == "drivers");
+        for (const std::string kind : {"OCIRepository", "Bucket"}) {
+            put("all", "  targetNamespace: drivers\n  sourceRef: {kind: " + kind + ", name: repo}\n");
+            put("some", "  path: clusters\n  sourceRef: {kind: " + kind + ", name: repo}\n");
+            CHECK(repository.namespace_read("a") == "");
+        }
     }
 
     TEST_CASE("namespace of fleet.yaml moves objects and renames no Namespace") {
@@ -93,6 +98,68 @@ TEST_SUITE("cluster::unit") {
                                     "  destination: {namespace: other}\n");
         CHECK(repository.namespace_read("a") == "drivers");
         CHECK_FALSE(repository.is_told("kustomize-not-built"));
+    }
+
+    TEST_CASE("a namespace counts however its key is written") {
+        Repository repository;
+        repository.put("apps/kustomization.yaml", "resources: [a.yaml]\nnamespace: drivers\n");
+        for (const std::string line :
+             {"namespace: said", "\"namespace\": said", "'namespace': said", "namespace : said", "namespace: &x said",
+              "\"name\\u0073pace\": said", "? namespace\n  : said"}) {
+            CAPTURE(line);
+            repository.put("apps/a.yaml",
+                           "apiVersion: kmm.sigs.x-k8s.io/v1beta1\nkind: Module\nmetadata:\n  name: a\n  " + line +
+                               "\nspec: {selector: {}}\n");
+            std::filesystem::remove_all(repository.dir + "/other");
+            CHECK(repository.namespace_read("a") == "drivers");
+            CHECK_FALSE(repository.is_told("kustomize-not-built"));
+            // Of two overlays each makes a Module.
+            repository.put("other/kustomization.yaml", "resources: [../apps/a.yaml]\nnamespace: drivers\n");
+            CHECK(repository.namespace_read("a") == "said");
+            CHECK(repository.is_told("kustomize-not-built"));
+        }
+    }
+
+    TEST_CASE("a Namespace in a list that says its kind is renamed") {
+        Repository repository;
+        repository.put("apps/kustomization.yaml", "resources: [ns.yaml]\nnamespace: drivers\n");
+        repository.put("apps/ns.yaml", "apiVersion: v1\nkind: NamespaceList\nitems:\n- metadata: {name: said}\n");
+        static_cast<void>(repository.namespace_read("a"));
+        REQUIRE(repository.objects.namespaces.size() == 1);
+        CHECK(repository.objects.namespaces[0].meta.name == "drivers");
+    }
+
+    TEST_CASE("a Namespace that two overlays rename keeps its name, unless that is none") {
+        Repository repository;
+        repository.put_module("base", "a", "said");
+        repository.put("base/kustomization.yaml", "resources: [a.yaml, ns.yaml]\n");
+        repository.put("prod/kustomization.yaml", "resources: [../base]\nnamespace: prod\n");
+        repository.put("stage/kustomization.yaml", "resources: [../base]\nnamespace: stage\n");
+        const auto name_read = [&](const std::string& name) {
+            repository.put("base/ns.yaml", "apiVersion: v1\nkind: Namespace\nmetadata: {name: " + name + "}\n");
+            CHECK(repository.namespace_read("a") == "said");
+            CHECK_FALSE(has_errors(repository.diagnostics));
+            REQUIRE(repository.objects.namespaces.size() == 1);
+            return repository.objects.namespaces[0].meta.name;
+        };
+        CHECK(name_read("said") == "said");
+        CHECK(name_read("_") == "prod");
+    }
+
+    TEST_CASE("two Namespaces of one kustomization do not get one name") {
+        Repository repository;
+        const auto put = [&](const std::string& file, const std::string& name) {
+            repository.put(file, "apiVersion: v1\nkind: Namespace\nmetadata: {name: " + name + "}\n");
+        };
+        put("a/ns.yaml", "a-ns");
+        put("b/ns.yaml", "b-ns");
+        repository.put("a/kustomization.yaml", "resources: [ns.yaml]\nnamespace: drivers\n");
+        repository.put("b/kustomization.yaml", "resources: [ns.yaml]\nnamespace: drivers\n");
+        static_cast<void>(repository.namespace_read("a"));
+        CHECK_FALSE(repository.is_told("duplicate-object"));  // each of two overlays may have its own
+        repository.put("kustomization.yaml", "resources: [a, b]\nnamespace: drivers\n");
+        static_cast<void>(repository.namespace_read("a"));
+        CHECK(repository.is_told("duplicate-object"));
     }
 
     TEST_CASE("a component that adds objects changes none, and one with patches or a namespace does") {

@@ -244,6 +244,8 @@ TEST_SUITE("value::reader") {
             {"binary", "a: !!binary aGVsbG8=\nb: !!binary |\n  aGVs\n  bG8=\nc: !!binary 1234\n",
              "{\"a\":\"hello\",\"b\":\"hello\",\"c\":\"1234\"}\n!bad-tag 5:4\n"},
             {"no base64", "a: !!binary '***'\n", "{\"a\":\"***\"}\n!bad-tag 1:4\n"},
+            {"base64 without padding", "a: !!binary aGVsbG8\n", "{\"a\":\"aGVsbG8\"}\n!bad-tag 1:4\n"},
+            {"base64 with blanks", "a: !!binary aGVs bG8=\n", "{\"a\":\"aGVs bG8=\"}\n!bad-tag 1:4\n"},
             {"misfit", "a: !!int x\n", "{\"a\":\"x\"}\n!bad-tag 1:4\n"},
             {"nan", "a: .nan\n", "{\"a\":\".nan\"}\n!bad-number 1:4\n"},
             {"utf8", "a: 1\nb: x\xFFy\n", "!not-utf8 2:5\n"},
@@ -286,6 +288,14 @@ TEST_SUITE("value::reader") {
             CAPTURE(c.name);
             CHECK(outcome(read_yaml, c.text, as_objects) == c.expected);
         }
+    }
+
+    TEST_CASE("base64 of other bytes than UTF-8 is told from what is no base64") {
+        Diagnostics faults;
+        static_cast<void>(read_yaml("a: !!binary /w==\nb: !!binary x\n", "f", faults));
+        REQUIRE(faults.size() == 2);
+        CHECK(faults[0].message.starts_with("expected a text in base64 that stands for UTF-8 behind the tag"));
+        CHECK(faults[1].message.starts_with("expected a text in base64 behind the tag"));
     }
 
     TEST_CASE("faults that libyaml alone finds have their place in bytes") {

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // kmm-plan show recipe: what becomes of each state of a driver stack on each kernel.
 #include <algorithm>
+#include <filesystem>
 #include <map>
+#include <set>
+#include <system_error>
 
 #include <fmt/format.h>
 
@@ -110,9 +113,23 @@ std::string decisions_text(const std::vector<decide::StateLine>& lines) {
     return fmt::format("\n{} states: {}\n", lines.size(), base::join(parts, ", "));
 }
 
+/// Directories whose charts may be read: those of --chart, and those beside the recipes.
+std::set<std::string> chart_directories(const cli::Args& args) {
+    std::set<std::string> found;
+    for (const auto& chart : args.all("chart")) { found.insert(chart.substr(chart.find('=') + 1)); }
+    for (const auto& file : args.all("filename")) {
+        const auto beside = std::filesystem::path(file).parent_path();
+        std::error_code ignored;
+        for (const auto& entry : std::filesystem::directory_iterator(beside.empty() ? "." : beside, ignored)) {
+            if (std::filesystem::exists(entry.path() / "Chart.yaml", ignored)) { found.insert(entry.path().native()); }
+        }
+    }
+    return found;
+}
+
 Exit run_show_recipe(const cli::Args& args, cli::Context& context) {
     preflight::require_question(args);
-    require_outputs_apart(args, {});
+    require_outputs_apart(args, chart_directories(args));
     const auto documents = read_recipe_documents(args);
     const auto facts = read_facts(args, documents, false);
     const auto names = args.positionals("NAME");

@@ -4,7 +4,9 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <optional>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -12,6 +14,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "cluster/folder/text_source.hpp"
 #include "report/formats.hpp"
 
 namespace kmm::tool_plan {
@@ -27,6 +30,23 @@ std::optional<Identity> identity_of(const std::string& file) {
     return Identity{info.st_dev, info.st_ino};
 }
 
+/// Whether a file that is there is one that is read of a directory: a manifest, or a part of a chart. A report
+/// in JSON that an earlier run wrote is none.
+bool is_read_of(const std::string& directory, const std::string& file) {
+    std::error_code error;
+    if (!std::filesystem::is_directory(directory, error)) { return false; }
+    const auto top = std::filesystem::canonical(directory, error);
+    const auto place = std::filesystem::canonical(file, error);
+    const auto first_apart = std::mismatch(top.begin(), top.end(), place.begin(), place.end()).first;
+    if (error || first_apart != top.end()) { return false; }
+    const auto name = place.filename().native();
+    const auto has_end = [&](const std::string& end) { return name.ends_with(end) || name.ends_with(end + ".gz"); };
+    if (has_end(".json")) {
+        return cluster::TextSource(file).front().find("\"apiVersion\":") != std::string_view::npos;
+    }
+    return has_end(".yaml") || has_end(".yml") || has_end(".tpl") || name == "Kustomization";
+}
+
 }  // namespace
 
 void require_outputs_apart(const cli::Args& args, const std::set<std::string>& inputs) {
@@ -36,12 +56,16 @@ void require_outputs_apart(const cli::Args& args, const std::set<std::string>& i
     for (const auto& [option, file] : outputs) {
         const auto written = identity_of(file);
         if (!written) { continue; }
-        const auto is_it = [&](const std::string& input) { return identity_of(input) == written; };
+        const auto is_it = [&](const std::string& input) {
+            return identity_of(input) == written || is_read_of(input, file);
+        };
         bool is_read = std::any_of(inputs.begin(), inputs.end(), is_it);
         for (const char* name : {"filename", "baseline", "operator-config", "facts"}) {
             const auto files = args.all(name);
             is_read = is_read || std::any_of(files.begin(), files.end(), is_it);
         }
+        const auto named = args.positionals("FILE");
+        is_read = is_read || std::any_of(named.begin(), named.end(), is_it);
         if (!is_read) { continue; }
         throw Error(Exit::usage, "out-in-input",
                     fmt::format("--{} would replace {}, which is read", option, base::escape(file)))
