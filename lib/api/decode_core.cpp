@@ -56,8 +56,8 @@ void check_label(const Fields& metadata, const value::Member& member) {
     if (!is_qualified_name(member.key)) {
         metadata.scope().fault(
             "bad-value", fmt::format("label key \"{}\" is not valid", base::escape(member.key)), member.key_mark,
-            "a key is [PREFIX/]NAME; NAME has 1 to 63 letters, digits, '-', '_' or '.', and starts and "
-            "ends with a letter or digit");
+            "a key is [PREFIX/]NAME; NAME has 1 to 63 letters, digits, '-', '_' or '.', and starts and ends with a "
+            "letter or digit");
     }
     if (member.value.is_string() && !is_label_value(member.value.text())) {
         metadata.scope().fault(
@@ -65,8 +65,7 @@ void check_label(const Fields& metadata, const value::Member& member) {
             fmt::format("value \"{}\" of label {} is not valid", base::escape(member.value.text()),
                         base::escape(member.key)),
             member.value.mark(),
-            "a value has at most 63 letters, digits, '-', '_' or '.', and starts and ends with a letter "
-            "or digit");
+            "a value has at most 63 letters, digits, '-', '_' or '.', and starts and ends with a letter or digit");
     }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Addresses of registries, which have one spelling: what a policy, a mirror or a login says of a registry is found by its
-// text.
+// Addresses of registries, which have one spelling: what a policy, a mirror or a login says of a registry is found by
+// its text.
 #pragma once
 
 #include <optional>

@@ -155,8 +155,8 @@ void expect_exact(const Node& node, std::initializer_list<std::string_view> know
         if (fit != known.end() && member.key != *fit) {
             throw bad(where, fmt::format("expected the member {}, found {}", *fit, shown(member.key)))
                 .hint(
-                    "readers differ in whether that is the same member: build the image again with a container "
-                    "build tool");
+                    "readers differ in whether that is the same member: build the image again with a container build "
+                    "tool");
         }
     }
 }
@@ -324,8 +324,8 @@ Compression layer_compression(const Descriptor& layer) {
     if (layer.media_type.find("nondistributable") != std::string::npos ||
         layer.media_type.find("foreign") != std::string::npos) {
         throw unsupported("expected a layer held by the registry, found a foreign layer " + shown(layer.media_type),
-                          "foreign layers are never fetched from the addresses that an image names: rebuild the image "
-                          "with its layers in the registry");
+                          "foreign layers are never fetched from the addresses that an image names: rebuild the "
+                          "image with its layers in the registry");
     }
     if (layer.media_type.ends_with("+encrypted")) {
         throw unsupported("expected a readable layer, found an encrypted one " + shown(layer.media_type),

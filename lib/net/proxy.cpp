@@ -142,8 +142,8 @@ bool hides_host(std::string_view address) {
 Error bad_proxy_address(const std::string& what) {
     return Error(Exit::unavailable, "network", "the proxy's address cannot be used: " + what)
         .hint(
-            "http_proxy, https_proxy or all_proxy: expected http://HOST:PORT; in USER:PASSWORD@ before it / is written "
-            "%2F, ? %3F, # %23 and @ %40");
+            "http_proxy, https_proxy or all_proxy: expected http://HOST:PORT; in USER:PASSWORD@ before it / is "
+            "written %2F, ? %3F, # %23 and @ %40");
 }
 
 bool is_http_proxy(std::string_view address) { return !base::to_lower(address.substr(0, 5)).starts_with("socks"); }

@@ -76,9 +76,8 @@ JobSlot::JobSlot(SlotPlace place, sys::FileOps& ops, sys::Clock& clock, sys::Ran
         throw Error(Exit::io, "host-not-mounted",
                     "expected the boot id of this node in /proc/sys/kernel/random/boot_id, found none")
             .hint(
-                "mount /proc of the node here: without its boot id a job that a reboot ended cannot be "
-                "distinguished from one "
-                "that runs");
+                "mount /proc of the node here: without its boot id a job that a reboot ended cannot be distinguished "
+                "from one that runs");
     }
 }
 

@@ -85,8 +85,8 @@ Diagnostic odd_separator(std::string_view body, std::size_t at, std::string_view
                      "write --- # and the comment");
     return fault("yaml-syntax",
                  fmt::format("expected nothing but a comment after '---', found '{}'", base::escape(rest)), file, mark,
-                 "begin the document on the next line, and indent a line that is part of a text: "
-                 "kubectl refuses the file otherwise");
+                 "begin the document on the next line, and indent a line that is part of a text: kubectl refuses the "
+                 "file otherwise");
 }
 
 namespace {

@@ -376,8 +376,7 @@ class Frozen(Case):
 
     def test_from_start_to_abort(self):
         names, objects, shown = self.live(
-            "$START --freeze-except prod,user:jane --freeze-for 90m; [ $? = 11 ]",
-            "--policies", "--deny", "create:secrets",
+            "$START --freeze-except prod,user:jane --freeze-for 90m; [ $? = 11 ]", "--policies", "--deny", "create:secrets"
         )
         self.assertEqual(names, self.ALL, shown)
         data = objects["ConfigMap"]["data"]

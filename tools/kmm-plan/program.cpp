@@ -14,8 +14,8 @@ cli::Program program() {
     result.description =
         "Reads Nodes, Modules and NodeModulesConfigs from a live cluster, a directory or documents, and computes "
         "what Kernel Module Management does with them. Changes nothing.\n\n"
-        "A plan shows the settled state: the state of the cluster when every Pod has succeeded and nothing else "
-        "has changed.";
+        "A plan shows the settled state: the state of the cluster when every Pod has succeeded and nothing else has "
+        "changed.";
     result.verbs = {show_verb(),      show_recipe_verb(),  why_verb(),           why_recipe_verb(),
                     graph_verb(),     dtk_map_verb(),      validate_verb(),      matrix_verb(),
                     render_verb(),    render_chart_verb(), render_recipe_verb(), diff_verb(),

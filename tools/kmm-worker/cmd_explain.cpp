@@ -147,8 +147,8 @@ cli::Verb verb_explain() {
     verb.summary = "describe a reason code or an errno";
     verb.description =
         "Lists the causes of an errno of the kernel's module loader in the order in which the kernel checks them, "
-        "tests each on this host where possible, and says what to do. Reason codes are those of errors and "
-        "warnings of this command; without CODE all are listed.";
+        "tests each on this host where possible, and says what to do. Reason codes are those of errors and warnings "
+        "of this command; without CODE all are listed.";
     verb.examples = {{"kmm-worker explain ENOEXEC", "an errno"},
                      {"kmm-worker explain module-differs", "a reason code"},
                      {"kmm-worker explain", "all reason codes"}};

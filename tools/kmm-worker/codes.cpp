@@ -197,8 +197,8 @@ constexpr auto k_codes = std::to_array<CodeRow>({
     {"image-unsafe", Exit::unsafe, "the image holds paths or entries that no kmod image needs",
      "rebuild the image; do not trust where it came from"},
     {"image-unsigned", Exit::integrity, "the image must be signed, and has no signature",
-     "cosign sign --key KEY IMAGE (cosign 3: with --new-bundle-format=false); where it was copied, copy its signature "
-     "too"},
+     "cosign sign --key KEY IMAGE (cosign 3: with --new-bundle-format=false); where it was copied, copy its "
+     "signature too"},
     {"images-failed", Exit::unavailable, "kubeadm could not pull the images",
      "see whether this node reaches the registry"},
     {"images-missing", Exit::unhealthy, "kubeadm reported success, but the container runtime does not have all images",

@@ -34,9 +34,9 @@ cli::Program program() {
     made.name = "kmm-worker";
     made.summary = "pull, check, load and unload kernel modules on this node";
     made.description =
-        "Takes KMM's ModuleConfig and does what KMM's worker Pod does, with proof: every digest is verified, "
-        "nothing of an image is executed, nothing but modprobedDir is read as configuration, and the live module is "
-        "compared with the requested one.";
+        "Takes KMM's ModuleConfig and does what KMM's worker Pod does, with proof: every digest is verified, nothing "
+        "of an image is executed, nothing but modprobedDir is read as configuration, and the live module is compared "
+        "with the requested one.";
     made.verbs = {verb_load(),    verb_unload(), verb_check(),      verb_status(),       verb_facts(),
                   verb_pull(),    verb_sign(),   verb_cache_list(), verb_cache_verify(), verb_cache_prune(),
                   verb_explain(), verb_run(),    verb_bundle(),     verb_kmod_load(),    verb_kmod_unload()};

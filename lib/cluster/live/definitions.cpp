@@ -117,8 +117,7 @@ void require_creatable(kube::Client& client, const std::string& place, const std
             if (modules == nullptr || modules->items().empty()) { continue; }
             throw Error(Exit::not_found, "modules-lost",
                         fmt::format("{} has no kind Module, but NodeModulesConfig {} names {}/{}: were the kind "
-                                    "created now, all that is "
-                                    "loaded would be unloaded",
+                                    "created now, all that is loaded would be unloaded",
                                     place, config.get_string({"metadata", "name"}),
                                     modules->items().front().get_string({"namespace"}),
                                     modules->items().front().get_string({"name"})))

@@ -193,8 +193,8 @@ std::string signer_warning(const MachinePool& pool, const Signer& signer, std::i
     const auto rotation = signer.not_before + k_rotated_on * k_day;
     if (pool.paused && pool.paused_since && *pool.paused_since < signer.not_before)
         return fmt::format(
-            "MachineConfigPool {} is paused since {}, before the kubelets' signer certificate was replaced on {}: its "
-            "nodes lose the API server on {}",
+            "MachineConfigPool {} is paused since {}, before the kubelets' signer certificate was replaced on {}: "
+            "its nodes lose the API server on {}",
             pool.name, date_of(*pool.paused_since), date_of(signer.not_before),
             date_of(signer.not_before + (k_dropped_on - k_rotated_on) * k_day));
     if (now < rotation - k_warned_before * k_day) return "";

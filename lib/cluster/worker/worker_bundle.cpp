@@ -104,8 +104,8 @@ Error not_brought(const std::string& node, const std::string& words, const Worke
                 fmt::format("node {}: kmm-worker could not be brought there: {}", node, base::printable(words)));
     if (words.starts_with(k_changeable))
         return std::move(error).hint(
-            "it must belong to root or to the user of ssh and be writable for nobody else, for root all above it, too; "
-            "--worker \"env KMM_BUNDLE_DIR=DIR bundle\" names another directory");
+            "it must belong to root or to the user of ssh and be writable for nobody else, for root all above it, "
+            "too; --worker \"env KMM_BUNDLE_DIR=DIR bundle\" names another directory");
     return std::move(error).hint(
         fmt::format("{} there must be writable for the user of ssh (else --worker \"sudo -n bundle\") and have 60 MB "
                     "free; or install kmm-tools on the node",

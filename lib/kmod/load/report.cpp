@@ -77,8 +77,8 @@ void warn_of_parameters(const Machine& machine, const ModuleFile& file,
         if (it == live->parameters.end()) {
             if (was_live && given.origin.empty() && type != declared.end())
                 warnings.push_back(fmt::format("parameter-unknown: module {} was live already, and the kernel does not "
-                                               "show its parameter {}: whether it is {} is not known; unload it first "
-                                               "to be sure",
+                                               "show its parameter {}: whether it is {} is not known; unload it "
+                                               "first to be sure",
                                                file.name, key, base::escape(given.value)));
             continue;
         }

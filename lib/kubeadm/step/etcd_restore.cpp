@@ -96,8 +96,8 @@ EtcdMemberPlace member_place(const std::string& manifest) {
                            manifest_option(manifest, "--data-dir"), judged.image, judged.tag};
     if (!member.name.empty() && !member.peer_url.empty() && member.data.starts_with('/') && judged.whole) return member;
     throw Error(Exit::checks_failed, "etcd-not-found",
-                "the manifest of etcd lacks one of --name, --initial-advertise-peer-urls, --data-dir and an image with "
-                "a version")
+                "the manifest of etcd lacks one of --name, --initial-advertise-peer-urls, --data-dir and an image "
+                "with a version")
         .hint("restore the snapshot by hand: etcdutl snapshot restore");
 }
 

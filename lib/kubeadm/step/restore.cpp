@@ -106,8 +106,8 @@ StepResult restore_files(const Node& node, const std::string& name) {
                                                 base::counted(files.size(), "file"), name);
     if (kubelet_changed)
         result.warnings.emplace_back(
-            "kubelet-restart-needed: files of the kubelet were restored: systemctl daemon-reload && systemctl restart "
-            "kubelet");
+            "kubelet-restart-needed: files of the kubelet were restored: systemctl daemon-reload && systemctl "
+            "restart kubelet");
     return result;
 }
 

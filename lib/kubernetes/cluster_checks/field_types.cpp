@@ -66,9 +66,9 @@ constexpr FieldRow k_kubelet_fields[] = {
      "clusterDomain kubeletCgroups systemCgroups cgroupRoot cgroupDriver cpuManagerPolicy memoryManagerPolicy "
      "topologyManagerPolicy topologyManagerScope hairpinMode podCIDR resolvConf contentType "
      "configMapAndSecretChangeDetectionStrategy systemReservedCgroup kubeReservedCgroup showHiddenMetricsForVersion "
-     "volumePluginDir providerID reservedSystemCPUs containerLogMaxSize containerRuntimeEndpoint imageServiceEndpoint "
-     "imagePullCredentialsVerificationPolicy authentication.x509.clientCAFile authorization.mode "
-     "memorySwap.swapBehavior logging.format tracing.endpoint"},
+     "volumePluginDir providerID reservedSystemCPUs containerLogMaxSize containerRuntimeEndpoint "
+     "imageServiceEndpoint imagePullCredentialsVerificationPolicy authentication.x509.clientCAFile "
+     "authorization.mode memorySwap.swapBehavior logging.format tracing.endpoint"},
     {FieldType::integer,
      "port readOnlyPort registryPullQPS registryBurst eventRecordQPS eventBurst healthzPort oomScoreAdj "
      "nodeLeaseDurationSeconds imageGCHighThresholdPercent imageGCLowThresholdPercent maxPods podsPerCore kubeAPIQPS "

@@ -277,8 +277,8 @@ Finding dns_service_written(const CheckInput& input) {
             fix};
         if (!address || own_range->holds(*address)) {
             refused.fix = fmt::format("make Service {} again at {}: kubectl get -o yaml, delete it, and create it with "
-                                      "that clusterIP, which no other Service may have; let clusterDNS of all kubelets "
-                                      "and of ConfigMap kubelet-config name it; or {}",
+                                      "that clusterIP, which no other Service may have; let clusterDNS of all "
+                                      "kubelets and of ConfigMap kubelet-config name it; or {}",
                                       name, written->text(), skipping);
         }
         return refused;

@@ -61,8 +61,8 @@ constexpr CheckInfo k_checks[] = {
      "put the change into kubelet-config, or take that over: kubeadm upgrade node phase kubelet-config, then restart "
      "the kubelet; what --patches makes is a difference, too: --ignore-checks config-drift", k_node},
     {"kubelet-static-path", false, Weight::ignorable, "the kubelet reads /etc/kubernetes/manifests",
-     "set staticPodPath: /etc/kubernetes/manifests in kubelet-config and in /var/lib/kubelet/config.yaml, restart the "
-     "kubelet", k_node},
+     "set staticPodPath: /etc/kubernetes/manifests in kubelet-config and in /var/lib/kubelet/config.yaml, restart "
+     "the kubelet", k_node},
     {"kubeadm-running", false, Weight::fatal, "no other kubeadm is running", "wait for it", k_node},
     {"kubeadm-config-parses", true, Weight::fatal, "kubeadm can read its configuration in the cluster and on nodes",
      "kubeadm config migrate, then kubeadm init phase upload-config kubeadm", ""},
@@ -93,11 +93,10 @@ constexpr CheckInfo k_checks[] = {
     {"removed-flags", false, Weight::fatal, "control planes use no flag, plugin or gate that the target lacks",
      "remove it from kubeadm-config (extraArgs) and apply the running version again", ""},
     {"removed-kubelet-flags", false, Weight::fatal, "kubelets use no flag or gate that the target lacks",
-     "remove it from kubelet-config, and on each node from the kubelet's configuration files and its "
-     "arguments", ""},
+     "remove it from kubelet-config, and on each node from the kubelet's configuration files and its arguments", ""},
     {"removed-api-requested", false, Weight::ignorable, "no client asks for an API that the target lacks",
-     "upgrade the client, which the audit log names; then restart the API server, whose metric keeps what was "
-     "asked for", k_control_planes},
+     "upgrade the client, which the audit log names; then restart the API server, whose metric keeps what was asked "
+     "for", k_control_planes},
     {"removed-api-stored", false, Weight::ignorable, "no object was written with an API that the target lacks",
      "change the manifest to the API that the check names and apply it again", ""},
     {"removed-api-helm", false, Weight::warning, "no Helm release has an API that the target lacks",

@@ -52,8 +52,8 @@ constexpr RemovedApi k_removed[] = {
     {29, "flowcontrol.apiserver.k8s.io/v1beta2", k_flows, "flowcontrol.apiserver.k8s.io/v1"},
     {29, "networking.k8s.io/v1alpha1", "ClusterCIDR", ""},
     {31, "resource.k8s.io/v1alpha2",
-     "ResourceClass ResourceClaim ResourceClaimTemplate ResourceClaimParameters ResourceClassParameters ResourceSlice "
-     "PodSchedulingContext",
+     "ResourceClass ResourceClaim ResourceClaimTemplate ResourceClaimParameters ResourceClassParameters "
+     "ResourceSlice PodSchedulingContext",
      "resource.k8s.io/v1alpha3"},
     {32, "admissionregistration.k8s.io/v1alpha1", k_policies, "admissionregistration.k8s.io/v1"},
     {32, "authentication.k8s.io/v1alpha1", "SelfSubjectReview", "authentication.k8s.io/v1"},

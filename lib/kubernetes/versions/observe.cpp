@@ -229,8 +229,8 @@ void collect_faults(const Inventory& inventory, Observation& seen) {
                 : label_hint(seen.control_plane.front().node);
         seen.faults.push_back(
             fault_of("no-control-plane",
-                     "no Node has the label node-role.kubernetes.io/control-plane, so the version of the control plane "
-                     "is not known",
+                     "no Node has the label node-role.kubernetes.io/control-plane, so the version of the control "
+                     "plane is not known",
                      std::nullopt, Exit::not_found,
                      distribution.empty() ? own : distribution));
     }

@@ -14,35 +14,33 @@ namespace {
 /// Meanings of reasons whose phrase alone does not tell the whole story.
 constexpr std::array k_reason_texts{
     CodeText{"config-changed", "reason", "",
-             "The entry of spec.modules differs from what status.modules says was loaded, and the node "
-             "runs the same kernel since. KMM unloads with the old configuration and loads with the new one.",
+             "The entry of spec.modules differs from what status.modules says was loaded, and the node runs the same "
+             "kernel since. KMM unloads with the old configuration and loads with the new one.",
              ""},
     CodeText{"entry-for-other-kernel", "reason", "",
-             "A version label holds the node's entry as it is, and the entry was made for the kernel "
-             "before a reboot. KMM would start a worker that cannot succeed.",
+             "A version label holds the node's entry as it is, and the entry was made for the kernel before a "
+             "reboot. KMM would start a worker that cannot succeed.",
              ""},
     CodeText{"image-missing", "reason", "",
              "KMM writes an entry only when the image is known to exist; until then the old entry stays. Version "
              "labels do not wait for it: they take the old version out first. Images are taken to exist unless "
-             "--missing names "
-             "them or a ModuleImagesConfig that was read says otherwise.",
+             "--missing names them or a ModuleImagesConfig that was read says otherwise.",
              ""},
     CodeText{"image-not-verified", "reason", "",
              "The Module's ModuleImagesConfig has no state of the image. KMM makes a pull Pod and writes the entry "
              "once that has succeeded.",
              ""},
     CodeText{"kernel-changed", "reason", "",
-             "The node was booted into another kernel, so nothing of the old build is live any more. The module "
-             "is loaded again, from the image of the new kernel.",
+             "The node was booted into another kernel, so nothing of the old build is live any more. The module is "
+             "loaded again, from the image of the new kernel.",
              ""},
     CodeText{"module-deleting", "reason", "",
              "metadata.deletionTimestamp is set: the entry leaves every node and what is loaded is unloaded.", ""},
     CodeText{"module-unknown", "reason", "",
              "KMM keeps what stands in spec.modules and unloads what stands in status.modules alone.", ""},
     CodeText{"no-kernel-mapping", "reason", "",
-             "Kernel mappings are tried in list order: a literal must be equal to the kernel version, a "
-             "regexp must be found somewhere in it. Without a match KMM removes what the node's entry has of the "
-             "Module.",
+             "Kernel mappings are tried in list order: a literal must be equal to the kernel version, a regexp must "
+             "be found somewhere in it. Without a match KMM removes what the node's entry has of the Module.",
              ""},
     CodeText{"no-module-loader", "reason", "",
              "Such a Module only deploys a device plugin or a DRA driver on the nodes it selects.", ""},
@@ -52,14 +50,14 @@ constexpr std::array k_reason_texts{
     CodeText{"selector-mismatch", "reason", "",
              "Every pair of spec.selector must be among the node's labels. What is loaded there is unloaded.", ""},
     CodeText{"taint-not-tolerated", "reason", "",
-             "KMM looks at taints on every pass, not only when it schedules: a cordon is a taint, so it "
-             "unloads the module.",
+             "KMM looks at taints on every pass, not only when it schedules: a cordon is a taint, so it unloads the "
+             "module.",
              ""},
     CodeText{"up-to-date", "reason", "", "Configuration, kernel and boot id of spec.modules and status.modules agree.",
              ""},
     CodeText{"version-changed", "reason", "",
-             "The label kmm.node.kubernetes.io/version-module names a version that is not loaded yet: KMM takes "
-             "the old one off and loads the new one.",
+             "The label kmm.node.kubernetes.io/version-module names a version that is not loaded yet: KMM takes the "
+             "old one off and loads the new one.",
              ""},
     CodeText{"version-held", "reason", "",
              "An ordered upgrade waits for the administrator: the Module has moved on, the node's label "
@@ -76,12 +74,12 @@ constexpr std::array k_reason_texts{
              "kmm.node.kubernetes.io/version-module, which is the one to set.",
              ""},
     CodeText{"version-labels-stuck", "reason", "",
-             "Five of the thirteen combinations of the three version labels have no way out in KMM's table; "
-             "changing version-module does not help there.",
+             "Five of the thirteen combinations of the three version labels have no way out in KMM's table; changing "
+             "version-module does not help there.",
              ""},
     CodeText{"version-relabelled", "reason", "",
-             "The worker label was missing or of another version on the way, so the entry leaves the node "
-             "and comes back with the same version.",
+             "The worker label was missing or of another version on the way, so the entry leaves the node and comes "
+             "back with the same version.",
              ""},
     CodeText{"version-labels-misread", "reason", "",
              "KMM splits the label keys at dots and takes the last two parts as namespace and name.", ""},
@@ -111,8 +109,8 @@ constexpr std::array k_error_texts{
     CodeText{"bad-configuration", "error", "a configuration file cannot be used",
              "Keys are long option names; unknown ones are refused.", "correct the file that the message names"},
     CodeText{"bad-kmm-version", "error", "--kmm-version names no KMM version",
-             "KMM has ordered upgrades since v2.0.0; up to v2.6.0 "
-             "its schedule label is version-device-plugin, after that version-schedule-pod.",
+             "KMM has ordered upgrades since v2.0.0; up to v2.6.0 its schedule label is version-device-plugin, after "
+             "that version-schedule-pod.",
              "give main, v2.6.0 or the like, or auto"},
     CodeText{"bad-label", "error", "--label cannot be read", "", "write NODE=KEY=VALUE, KEY=VALUE, or KEY- to remove"},
     CodeText{"bad-plan", "error", "the file of --plan is not a plan of this Module and one cluster", "",
@@ -132,8 +130,8 @@ constexpr std::array k_error_texts{
     CodeText{"module-not-found", "error", "no Module of that name was read", "",
              "correct the name, or read its document"},
     CodeText{"no-nodes", "error", "there is no node to look at",
-             "-l matches none of the Nodes that were read, the Module selects none of those that were chosen, or diff "
-             "read no Node at all.",
+             "-l matches none of the Nodes that were read, the Module selects none of those that were chosen, or "
+             "diff read no Node at all.",
              "correct -l or the input; kmm-plan show lists the nodes, and the reasons"},
     CodeText{"no-source", "error", "nothing says which cluster or documents to read", "",
              "give --cluster DIR or -f FILE"},
@@ -155,8 +153,8 @@ constexpr std::array k_error_texts{
     CodeText{"warnings", "error", "there are warnings, and --fail-on warning was given", "",
              "correct them, or put them into a baseline"},
     CodeText{"version-mismatch", "error", "the Module has another version than --to or labels of nodes name",
-             "An ordered upgrade brings nodes to the version that the Module has. An update of the kernel starts where "
-             "nodes have that version already.",
+             "An ordered upgrade brings nodes to the version that the Module has. An update of the kernel starts "
+             "where nodes have that version already.",
              "change the Module's version first, or name its own; bring the nodes to it before their kernel"},
     CodeText{"usage", "error", "the command line is wrong", "", "see --help of the verb"},
 };

@@ -13,21 +13,20 @@ constexpr std::array k_chart_texts{
              "Damaged archives, absolute paths, paths with '..', links and devices are refused.",
              "pack it again with helm package"},
     CodeText{"bad-chart", "error", "a chart cannot be loaded",
-             "Chart.yaml, values.yaml or a sub-chart is missing, is not YAML or has a field of "
-             "another type.",
+             "Chart.yaml, values.yaml or a sub-chart is missing, is not YAML or has a field of another type.",
              "correct the file that the message names"},
     CodeText{"bad-ignore", "error", ".helmignore has a pattern that cannot be read", "", "correct the line"},
     CodeText{"bad-manifest", "error", "what a template prints is not an object",
-             "The output is not YAML, or its kind, name or annotations are not "
-             "strings. The position is that of the template.",
+             "The output is not YAML, or its kind, name or annotations are not strings. The position is that of the "
+             "template.",
              "correct the template or the value; `quote` makes strings"},
     CodeText{"bad-schema", "error", "values.schema.json cannot be used",
              "It is not JSON, is not a schema by its draft, or refers to another document.", "correct the schema"},
     CodeText{"bad-set", "error", "--set cannot be read", "", "write KEY=VALUE, and \\, for a comma in a value"},
     CodeText{"bad-values", "error", "a values file is not a mapping of values", "", "correct the file"},
     CodeText{"not-deterministic", "error", "a template calls a function that gives another result each time",
-             "Functions of random numbers, of the "
-             "present time and of new certificates would make each rendering differ.",
+             "Functions of random numbers, of the present time and of new certificates would make each rendering "
+             "differ.",
              "set the value in the values, or give --placeholders to render chart"},
     CodeText{"placeholder", "finding", "a template gets a fixed text in place of a random one",
              "--placeholders is given, for output that is read and not applied.", "set the value in the values"},

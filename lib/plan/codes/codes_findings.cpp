@@ -16,8 +16,8 @@ constexpr std::array k_finding_texts{
     CodeText{"bad-key", "finding", "a key is not plain text", "Kubernetes reads YAML as JSON, whose keys are strings.",
              "write the key as text"},
     CodeText{"bad-merge", "finding", "a YAML merge key (<<) cannot be read in one way",
-             "It takes a mapping or a list of mappings. A key of the mapping itself wins; where it stands before "
-             "the <<, readers of YAML differ.",
+             "It takes a mapping or a list of mappings. A key of the mapping itself wins; where it stands before the "
+             "<<, readers of YAML differ.",
              "put << first, with an alias of a mapping"},
     CodeText{"bad-number", "finding", "a number that JSON cannot hold",
              "Kubernetes reads YAML as JSON, which has neither .inf nor .nan.",
@@ -29,8 +29,8 @@ constexpr std::array k_finding_texts{
     CodeText{"duplicate-key", "finding", "a key stands twice in one mapping",
              "YAML readers keep the first, the last, or refuse; the API server refuses.", "remove one of the two"},
     CodeText{"duplicate-object", "finding", "two documents define the same object",
-             "The first one counts; both are checked. Where they are in different directories, as in a tree "
-             "with a directory for each cluster, validate makes it a warning.",
+             "The first one counts; both are checked. Where they are in different directories, as in a tree with a "
+             "directory for each cluster, validate makes it a warning.",
              "remove one of the two, or read each cluster's directory by itself"},
     CodeText{"file-not-found", "finding", "a file that was named does not exist", "", "correct the name"},
     CodeText{"file-too-large", "finding", "a file is larger than any document of a cluster", "",
@@ -46,23 +46,22 @@ constexpr std::array k_finding_texts{
              "read or written. Links that stay in the directory are followed.",
              "name what it leads to with -f, too, or remove the link"},
     CodeText{"missing-field", "finding", "a required field is missing",
-             "The CRD, or Kubernetes' own schema, requires it: the API server refuses the object. Of Pods, Secrets and "
-             "others that KMM does not define a missing namespace is a note: they are left out.",
+             "The CRD, or Kubernetes' own schema, requires it: the API server refuses the object. Of Pods, Secrets "
+             "and others that KMM does not define a missing namespace is a note: they are left out.",
              "add the field"},
     CodeText{"no-documents", "finding", "the directory, a named file or standard input has no documents",
              "Of a directory only *.yaml, *.yml and *.json are read. A named file or standard input that is empty is "
-             "an error: mostly the command that was to fill it "
-             "has failed.",
+             "an error: mostly the command that was to fill it has failed.",
              "name another directory; look how that command ended"},
     CodeText{"no-objects", "finding", "nothing that was read can be validated",
-             "Comments alone, an empty directory, or only kinds that KMM does not use: that nothing is wrong with them "
-             "says nothing.",
+             "Comments alone, an empty directory, or only kinds that KMM does not use: that nothing is wrong with "
+             "them says nothing.",
              "name the files with the Modules; look whether the command before a pipe made any"},
     CodeText{"not-utf8", "finding", "the file is not UTF-8", "", "save it as UTF-8"},
     CodeText{"object-not-named", "finding", "objects with faults that nothing of KMM names",
-             "Repositories hold Secrets, ConfigMaps, Namespaces and Pods of other programs, and examples of them. KMM "
-             "looks at those alone that a Module names. Where no Module was read, and of objects that a server gave, "
-             "each fault is reported.",
+             "Repositories hold Secrets, ConfigMaps, Namespaces and Pods of other programs, and examples of them. "
+             "KMM looks at those alone that a Module names. Where no Module was read, and of objects that a server "
+             "gave, each fault is reported.",
              "nothing; kubectl apply --dry-run=server -f FILE checks any object"},
     CodeText{"one-object-per-file", "finding", "a file of a directory cluster has several objects",
              "Objects of a directory cluster are written back one by one.",
@@ -72,8 +71,7 @@ constexpr std::array k_finding_texts{
              "write the version that the message names"},
     CodeText{"unknown-field", "finding", "the kind has no such field",
              "The API server drops unknown fields with a warning at most, so a typing error has no effect and no "
-             "error. Of Nodes that a server gave out (they have a uid) "
-             "it is a note: they are of a later Kubernetes.",
+             "error. Of Nodes that a server gave out (they have a uid) it is a note: they are of a later Kubernetes.",
              "correct the name; the hint has the nearest one"},
     CodeText{"unknown-kind", "finding", "a document of a kind that is not read", "It has no influence on the plan.",
              "nothing, unless the kind is misspelt"},
@@ -126,15 +124,14 @@ constexpr std::array k_finding_texts{
     CodeText{"raw-args-with-name", "finding", "rawArgs and moduleName are both set",
              "Rule 21: rawArgs is the whole command line of modprobe.", "remove one; args adds to what KMM passes"},
     CodeText{"raw-args-alone", "finding", "rawArgs without what the image needs, or with what has no effect",
-             "KMM passes rawArgs to modprobe as they are: without module parameters and without the directory that the "
-             "image was copied to.",
+             "KMM passes rawArgs to modprobe as they are: without module parameters and without the directory that "
+             "the image was copied to.",
              "set moduleName, or write the whole command line"},
     CodeText{"raw-args-missing", "finding", "neither moduleName nor both rawArgs are set", "Rule 22.",
              "set moduleName"},
     CodeText{"loading-order", "finding", "modulesLoadingOrder is not usable",
-             "Rule 23: at least two different modules, the first being moduleName, which is loaded last. KMM takes any "
-             "text for a name, and "
-             "modprobe then finds no such module.",
+             "Rule 23: at least two different modules, the first being moduleName, which is loaded last. KMM takes "
+             "any text for a name, and modprobe then finds no such module.",
              "correct the list"},
     CodeText{"sign-files", "finding", "filesToSign is empty or leaves the image's directory",
              "Rule 24, since v2.6: on every level that has sign, filesToSign has an entry, and each begins with "
@@ -147,8 +144,7 @@ constexpr std::array k_finding_texts{
              "keep one of them"},
     CodeText{"namespace-has-modules", "finding", "a Namespace with Modules is being deleted",
              "KMM's webhook refuses the deletion as long as the Namespace has the label "
-             "kmm.node.k8s.io/contains-modules; where that webhook is off, the deletion waits for the "
-             "Modules.",
+             "kmm.node.k8s.io/contains-modules; where that webhook is off, the deletion waits for the Modules.",
              "delete its Modules first"},
     CodeText{"preflight-kernel", "finding", "kernelVersion of a PreflightValidation is not a kernel version",
              "It must have three parts between '.', ',' and '-'.", "write it as uname -r prints it"},
@@ -160,8 +156,8 @@ constexpr std::array k_finding_texts{
              "a variable is $NAME, ${NAME} or ${NAME:-default}; $$ is a dollar sign"},
     CodeText{"unknown-template-variable", "finding", "the image template uses a variable that KMM does not have",
              "KMM puts nothing in its place and asks for the image that is left. Its variables are "
-             "KERNEL_FULL_VERSION, KERNEL_VERSION, KERNEL_XYZ, KERNEL_X, KERNEL_Y, "
-             "KERNEL_Z, MOD_NAME and MOD_NAMESPACE.",
+             "KERNEL_FULL_VERSION, KERNEL_VERSION, KERNEL_XYZ, KERNEL_X, KERNEL_Y, KERNEL_Z, MOD_NAME and "
+             "MOD_NAMESPACE.",
              "correct the name; the hint has the nearest one"},
     CodeText{"bad-version", "finding", "the version is not a label value", "KMM writes it into labels and fails there.",
              "use at most 63 letters, digits, '-', '_' and '.'"},
@@ -169,8 +165,7 @@ constexpr std::array k_finding_texts{
              "KMM takes name and namespace out of label keys, where they are joined with a dot.",
              "use '-' instead of '.'"},
     CodeText{"module-name", "finding", "moduleName cannot be the name of a module",
-             "KMM takes any text, and hands it to modprobe, which finds no such module; "
-             "kmm-worker refuses it.",
+             "KMM takes any text, and hands it to modprobe, which finds no such module; kmm-worker refuses it.",
              "write the module's name, which is that of its file without .ko"},
     CodeText{"dir-name", "finding", "dirName is not absolute, leads out of the image, or is below /tmp",
              "KMM copies from the image's working directory, which is the root unless the image sets another, to a "
@@ -185,24 +180,22 @@ constexpr std::array k_finding_texts{
              "privileged, and fail if the image has no such directory, no regular file in it, or a directory in it.",
              "write the path of the directory as it is in the image"},
     CodeText{"pull-policy", "finding", "imagePullPolicy is not Always, IfNotPresent or Never",
-             "KMM takes any word; Pods with it are refused, so nothing is ever "
-             "loaded.",
+             "KMM takes any word; Pods with it are refused, so nothing is ever loaded.",
              "write Always, IfNotPresent or Never"},
     CodeText{"plugin-refused", "finding", "a device plugin or DRA driver breaks a rule of Kubernetes for Pods",
-             "KMM admits the Module, and asks for a DaemonSet "
-             "that an API server with these rules does not take: names of volumes, variables and resources, mounts, "
-             "paths, requests and limits. Nothing but the "
+             "KMM admits the Module, and asks for a DaemonSet that an API server with these rules does not take: "
+             "names of volumes, variables and resources, mounts, paths, requests and limits. Nothing but the "
              "operator's log shows it. The rules were read in Kubernetes' source, not tried on a server, and other "
              "versions may have others.",
-             "correct what the message names; kmm-plan render device-plugin (or dra) gives the DaemonSet, and kubectl "
-             "apply --dry-run=server -f - asks a server"},
+             "correct what the message names; kmm-plan render device-plugin (or dra) gives the DaemonSet, and "
+             "kubectl apply --dry-run=server -f - asks a server"},
     CodeText{"pull-pod-taints", "finding", "no node takes the Pods that look whether images exist",
              "KMM v2.4 to v2.6 makes them without the Module's tolerations. Where every Node has a taint with "
              "NoSchedule or NoExecute they stay Pending: the image counts as not looked at, and no worker Pod is made.",
              "leave one node without such a taint, or use a later KMM"},
     CodeText{"literal-impossible", "finding", "a literal that no kernel version can be equal to",
-             "A literal is compared byte by byte: patterns, blanks and "
-             "versions with fewer than three parts match nothing.",
+             "A literal is compared byte by byte: patterns, blanks and versions with fewer than three parts match "
+             "nothing.",
              "write it as uname -r prints it, or write a regexp"},
     CodeText{"literal-plus", "finding", "a literal that ends with '+' never matches",
              "KMM drops one trailing '+' of the kernel version before it compares.", "write it without the '+'"},
@@ -210,129 +203,121 @@ constexpr std::array k_finding_texts{
              "The first match in list order wins; a literal has no priority over a regexp.",
              "move the mapping up, or remove it"},
     CodeText{"module-conflict", "finding", "two Modules load the same kernel module on a node",
-             "The second finds it loaded and reports success, whatever build that is; one being deleted takes it from "
-             "the other. A name in modulesLoadingOrder counts, too: unloading unloads all of them.",
+             "The second finds it loaded and reports success, whatever build that is; one being deleted takes it "
+             "from the other. A name in modulesLoadingOrder counts, too: unloading unloads all of them.",
              "let their selectors exclude each other"},
     CodeText{"bad-unload-policy", "finding", "the annotation kmmtools.dev/unload-policy has an unknown value", "",
              "write always, on-delete or never"},
     CodeText{
         "regexp-impossible", "finding", "a regexp that no kernel version can match",
-        "It has a blank, a quotation mark or a character beyond ASCII: often quotes within quotes, or curly ones of a "
-        "word processor. Or something stands before '^' or behind '$'.",
+        "It has a blank, a quotation mark or a character beyond ASCII: often quotes within quotes, or curly ones of "
+        "a word processor. Or something stands before '^' or behind '$'.",
         "write it without them"},
     CodeText{"regexp-unanchored", "finding", "a regexp of a kernel mapping matches more than it seems",
-             "KMM searches for it anywhere in the "
-             "kernel version: 6.1 is found in 5.16.1, and ^6.1.0-5 in 6.1.0-56.",
+             "KMM searches for it anywhere in the kernel version: 6.1 is found in 5.16.1, and ^6.1.0-5 in 6.1.0-56.",
              "write '^' before and '$' after it, or what follows the number"},
     CodeText{"regexp-bare-dot", "finding", "a '.' between digits of a regexp stands for any character", "",
              "write [.] for a dot"},
     CodeText{"regexp-plus", "finding", "a '+' of a regexp repeats what stands before it",
-             "Kernels for real time, of large pages and for debugging have names like "
-             "5.14.0-427.el9.x86_64+rt: there the '+' is meant as it is.",
+             "Kernels for real time, of large pages and for debugging have names like 5.14.0-427.el9.x86_64+rt: "
+             "there the '+' is meant as it is.",
              "write [+]"},
     CodeText{"sign-same-image", "finding", "unsignedImage and containerImage are the same image",
              "KMM looks whether containerImage exists, and signs only if it does not.",
              "give the signed image another tag"},
     CodeText{"image-kernels", "finding", "one image is used for several kernels",
-             "KMM builds or signs an image once, for the first kernel that asks for it; nodes with another "
-             "kernel find no modules in it. A note if KMM does not make the image: it may hold the modules of each.",
+             "KMM builds or signs an image once, for the first kernel that asks for it; nodes with another kernel "
+             "find no modules in it. A note if KMM does not make the image: it may hold the modules of each.",
              "put ${KERNEL_FULL_VERSION} into the tag"},
     CodeText{"image-architectures", "finding", "one image is built or signed for nodes of several architectures",
              "The build or sign Pod runs on any node, and the image is of that node's architecture.",
-             "make one Module for each architecture, with an image of its own, and kubernetes.io/arch in spec.selector "
-             "and in build.selector"},
+             "make one Module for each architecture, with an image of its own, and kubernetes.io/arch in "
+             "spec.selector and in build.selector"},
     CodeText{"image-shared", "finding", "two Modules make one image in different ways",
-             "KMM builds or signs what does not exist: the Module that comes first makes the image, and the other one "
-             "takes it as it is.",
+             "KMM builds or signs what does not exist: the Module that comes first makes the image, and the other "
+             "one takes it as it is.",
              "give each Module an image of its own, as with ${MOD_NAME} in the tag"},
     CodeText{"configs-missing", "finding", "a Node has the label of a loaded module and no NodeModulesConfig",
              "What is loaded stands in the status of NodeModulesConfigs; without them each module counts as not "
              "loaded. The labels also stay on nodes when KMM is removed.",
              "read NodeModulesConfigs with the rest: kubectl get nodes,modules,nodemodulesconfigs -A -o json"},
     CodeText{"label-unknown", "finding", "a label of a Node looks like a label of KMM but is not",
-             "KMM looks for kmm.node.kubernetes.io/version-module.NAMESPACE.NAME and the labels that it sets "
-             "itself; it ignores all others.",
+             "KMM looks for kmm.node.kubernetes.io/version-module.NAMESPACE.NAME and the labels that it sets itself; "
+             "it ignores all others.",
              "correct the key as the hint says"},
     CodeText{
         "pod-security", "finding", "a Namespace refuses the Pods of its Modules",
-        "Worker Pods need host paths and the capability SYS_MODULE, which the levels baseline and "
-        "restricted do not allow.",
+        "Worker Pods need host paths and the capability SYS_MODULE, which the levels baseline and restricted do not "
+        "allow.",
         "label the Namespace pod-security.kubernetes.io/enforce=privileged; kmm-plan render namespace writes that"},
     CodeText{"newer-field", "finding", "a field that the last release of KMM does not have",
-             "It is one of KMM's branch main. A cluster with a released KMM refuses the object, or drops the "
-             "field.",
+             "It is one of KMM's branch main. A cluster with a released KMM refuses the object, or drops the field.",
              "leave it out, or give --kmm-version main if that is what runs"},
     CodeText{"kmm-version-later", "finding", "--kmm-version names a later release than those that are known",
              "The fields and rules of main are taken for it.", "nothing, or a later kmm-plan"},
     CodeText{"operator-config", "finding", "a file is the configuration of KMM's operator, or its ConfigMap lacks it",
-             "The operator reads the key controller_config.yaml of ConfigMap "
-             "kmm-operator-manager-config, and ignores the whole text if it has a fault.",
+             "The operator reads the key controller_config.yaml of ConfigMap kmm-operator-manager-config, and "
+             "ignores the whole text if it has a fault.",
              "kmm-plan render --operator-config FILE uses it"},
     CodeText{"bad-reference", "finding", "an image name is not valid",
-             "KMM takes any text; the container runtime refuses "
-             "it (InvalidImageName), so nothing is ever loaded.",
+             "KMM takes any text; the container runtime refuses it (InvalidImageName), so nothing is ever loaded.",
              "write REGISTRY/REPOSITORY:TAG or @sha256:DIGEST; repositories are lower case"},
     CodeText{"image-port-tag", "finding", "an image without tag, hidden by a registry's port",
-             "KMM's webhook looks for ':' or '@' anywhere in the "
-             "name, so host:5000/image passes, and the registry's default tag is pulled.",
+             "KMM's webhook looks for ':' or '@' anywhere in the name, so host:5000/image passes, and the registry's "
+             "default tag is pulled.",
              "add a tag or a digest"},
     CodeText{"image-by-tag", "finding", "an image is named by a tag",
-             "A tag can come to mean another image; nodes then run different builds under one "
-             "name, and KMM does not notice. Images that KMM builds or signs, and those with a variable in their name, "
-             "cannot have a digest.",
+             "A tag can come to mean another image; nodes then run different builds under one name, and KMM does not "
+             "notice. Images that KMM builds or signs, and those with a variable in their name, cannot have a digest.",
              "name it by digest"},
     CodeText{"path-characters", "finding", "a path has characters that a shell reads",
-             "The operator copies files with an unquoted shell command; "
-             "kmm-worker and our manifests quote.",
+             "The operator copies files with an unquoted shell command; kmm-worker and our manifests quote.",
              "use letters, digits and / . _ - only"},
     CodeText{"path-variable", "finding", "a path has a variable",
              "KMM replaces KERNEL_FULL_VERSION and its like in names of images, not in dirName and firmwarePath; a "
              "directory of that name is in no image.",
              "write the path as it is in the image"},
     CodeText{"dirname-modules", "finding", "dirName leads to the modules themselves",
-             "modprobe -d DIRNAME looks for DIRNAME/lib/modules/KERNEL. A dirName of /opt/lib/modules/KERNEL makes it "
-             "look for /opt/lib/modules/KERNEL/lib/modules/KERNEL, which is in no usual image.",
+             "modprobe -d DIRNAME looks for DIRNAME/lib/modules/KERNEL. A dirName of /opt/lib/modules/KERNEL makes "
+             "it look for /opt/lib/modules/KERNEL/lib/modules/KERNEL, which is in no usual image.",
              "write what stands before /lib/modules: /opt, or /"},
     CodeText{"sign-outside", "finding", "a file to sign lies outside its directory",
              "KMM compares the beginning of the path only.", "write the path without '..'"},
     CodeText{"kernel-unmapped", "finding", "no kernel mapping matches a kernel of the fleet",
-             "The nodes are selected, but get nothing; what is "
-             "loaded there is unloaded.",
+             "The nodes are selected, but get nothing; what is loaded there is unloaded.",
              "add a kernel mapping, or leave the nodes out of the selector"},
     CodeText{"secret-unknown", "finding", "a Module names a Secret that is not there",
-             "Other Secrets of its namespace were read and this one was not, it was read in another "
-             "namespace, or the API server does not have it. Without imageRepoSecret images are pulled without a "
-             "login; build and sign Pods do not start without theirs.",
+             "Other Secrets of its namespace were read and this one was not, it was read in another namespace, or "
+             "the API server does not have it. Without imageRepoSecret images are pulled without a login; build and "
+             "sign Pods do not start without theirs.",
              "add the Secret, or correct the name"},
     CodeText{"secret-key", "finding", "a Secret lacks the key that KMM mounts",
-             "sign.certSecret needs cert, sign.keySecret needs key, and imageRepoSecret needs .dockerconfigjson, with "
-             "the type kubernetes.io/dockerconfigjson: kubelets ignore a login in a Secret of another type.",
+             "sign.certSecret needs cert, sign.keySecret needs key, and imageRepoSecret needs .dockerconfigjson, "
+             "with the type kubernetes.io/dockerconfigjson: kubelets ignore a login in a Secret of another type.",
              "make the Secret with that key and type"},
     CodeText{"config-map-unknown", "finding", "a Module names a ConfigMap that is not there",
-             "Other ConfigMaps of its namespace were read and this one was not, or it was read in "
-             "another namespace. The build Pod does not start without it.",
+             "Other ConfigMaps of its namespace were read and this one was not, or it was read in another namespace. "
+             "The build Pod does not start without it.",
              "add the ConfigMap, or correct the name"},
     CodeText{"config-map-key", "finding", "a ConfigMap lacks the key dockerfile",
              "KMM mounts that key as the build's Dockerfile. The build Pod does not start without it.",
              "kubectl create configmap NAME --from-file=dockerfile=Dockerfile"},
     CodeText{"kernel-plus", "finding", "a kernel whose version ends with '+' on a node where something is to be loaded",
-             "KMM drops one '+' for matching, tags and the directory it copies; "
-             "modprobe looks under the real name.",
+             "KMM drops one '+' for matching, tags and the directory it copies; modprobe looks under the real name.",
              "put a directory of each name into the image, or a link"},
     CodeText{
         "label-key-leftover", "finding", "a node has the version label of another KMM",
-        "KMM up to v2.6.0 writes version-device-plugin, later "
-        "ones version-schedule-pod. Nothing migrates: the DaemonSet of the old key keeps running beside the new one.",
+        "KMM up to v2.6.0 writes version-device-plugin, later ones version-schedule-pod. Nothing migrates: the "
+        "DaemonSet of the old key keeps running beside the new one.",
         "remove the old label from the node"},
     CodeText{"label-collision", "finding", "two Modules share one state of version labels",
              "KMM keeps it by NAMESPACE-NAME.", "rename one"},
     CodeText{"cordon-unloads", "finding", "a taint unloads a driver that is in use",
-             "KMM looks at taints on every pass, and a cordon is a taint: the "
-             "driver is unloaded under the Pods that use it, or the unloader fails until they are gone.",
+             "KMM looks at taints on every pass, and a cordon is a taint: the driver is unloaded under the Pods that "
+             "use it, or the unloader fails until they are gone.",
              "tolerate the taint, or annotate the Module with kmmtools.dev/unload-policy: on-delete"},
     CodeText{"cordon-loses-version", "finding", "a tainted node loses a version that does not come back",
-             "The Module has moved on and the node's label "
-             "has not, so nothing is loaded when the taint goes.",
+             "The Module has moved on and the node's label has not, so nothing is loaded when the taint goes.",
              "move the node's version label"},
     CodeText{"in-tree-needed", "finding", "a Module removes a kernel module that another Module loads", "",
              "let their selectors exclude each other"},
@@ -346,9 +331,8 @@ constexpr std::array k_finding_texts{
              "remove one of the needs"},
     CodeText{"module-needed", "finding",
              "a Module cannot be upgraded on a node: another one that is loaded there needs it",
-             "The annotation "
-             "kmmtools.dev/needs wants what needs a Module to be unloaded before it and loaded after it; an upgrade "
-             "walks one Module.",
+             "The annotation kmmtools.dev/needs wants what needs a Module to be unloaded before it and loaded after "
+             "it; an upgrade walks one Module.",
              "unload the other Module on the node first, and load it after the upgrade"},
     CodeText{"module-renamed", "finding", "a Module names another kernel module than the one that is loaded for it",
              "An upgrade covers one kernel module: the other one would stay loaded. KMM's operator unloads it "
@@ -360,8 +344,8 @@ constexpr std::array k_finding_texts{
              "set status.nodeInfo.kernelVersion"},
     CodeText{"kernel-unparsable", "finding",
              "a kernel version is not possible, or has fewer than three parts",
-             "It must be 1 to 64 printable characters without spaces and '/', no dot in front, and template variables "
-             "must come out of it.",
+             "It must be 1 to 64 printable characters without spaces and '/', no dot in front, and template "
+             "variables must come out of it.",
              "correct status.nodeInfo.kernelVersion"},
     CodeText{"differs", "finding", "an object differs from what the plan renders",
              "diff found a field that KMM, or an upgrade, would change.",

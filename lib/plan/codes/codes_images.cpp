@@ -29,8 +29,8 @@ constexpr std::array k_image_texts{
     CodeText{"bad-parameter", "finding", "a parameter's value does not fit its type",
              "The kernel would refuse the module.", "correct modprobe.parameters"},
     CodeText{"bad-signature", "finding", "a module's signature is damaged or does not fit the module",
-             "Kernels refuse it even where they do not want signatures, unless "
-             "they were built without CONFIG_MODULE_SIG.",
+             "Kernels refuse it even where they do not want signatures, unless they were built without "
+             "CONFIG_MODULE_SIG.",
              "sign the module again, and do not strip it afterwards"},
     CodeText{"bad-symvers", "error", "a file is not a Module.symvers", "", "name the one of the kernel's build"},
     CodeText{"bad-url", "finding", "a registry answered with an address that cannot be used", "",
@@ -89,8 +89,8 @@ constexpr std::array k_image_texts{
     CodeText{"kernel-not-in-image", "finding", "the image has no directory for the kernel",
              "A worker Pod would fail there.", "build the image for this kernel"},
     CodeText{"key-not-checked", "finding", "whether the kernel trusts the key of a module is not known",
-             "The kernel takes trusted modules only, and no certificate was given to compare with; or OpenSSL does not "
-             "know the signature's algorithm, such as ML-DSA before OpenSSL 3.5.",
+             "The kernel takes trusted modules only, and no certificate was given to compare with; or OpenSSL does "
+             "not know the signature's algorithm, such as ML-DSA before OpenSSL 3.5.",
              "give --cert FILE; or load the module on one node first"},
     CodeText{"key-not-trusted", "finding", "a module is signed with a key of none of the certificates",
              "Where signatures are enforced the kernel refuses it; elsewhere it is tainted.",
@@ -116,11 +116,11 @@ constexpr std::array k_image_texts{
              "name linux-headers-RELEASE or kernel-devel"},
     CodeText{"not-locked", "finding", "an image is not in the lock file", "", "remove the lock file to write it again"},
     CodeText{"odd-parameter", "finding", "the kernel takes a parameter, perhaps otherwise than it is meant",
-             "Of a bool it looks at the beginning only: 10 is y, none is n. Before Linux 5.19 it "
-             "does not know true and false. Of a parameter that is given twice the last value stays. A blank beside "
-             "the '=' parts it in several. Of an entry such as a=1 b=2 modprobe makes one parameter, a, with the text "
-             "\"1 b=2\", and an entry that begins with - is an option to it. KMM replaces no variable in a parameter. "
-             "async_probe and dyndbg are the kernel's own.",
+             "Of a bool it looks at the beginning only: 10 is y, none is n. Before Linux 5.19 it does not know true "
+             "and false. Of a parameter that is given twice the last value stays. A blank beside the '=' parts it in "
+             "several. Of an entry such as a=1 b=2 modprobe makes one parameter, a, with the text \"1 b=2\", and an "
+             "entry that begins with - is an option to it. KMM replaces no variable in a parameter. async_probe and "
+             "dyndbg are the kernel's own.",
              "write y or n for a boolean, and each parameter once"},
     CodeText{"parser-crashed", "finding", "the process that parses the image crashed", "",
              "do not use the image, and report it: it may be an attack"},
@@ -163,8 +163,8 @@ constexpr std::array k_image_texts{
              "rebuild it against the headers of that kernel, and together with the modules it needs"},
     CodeText{
         "symbol-version-missing", "finding", "a module was built without the version of a symbol that it uses",
-        "Whether it fits cannot be determined: Debian's kernels refuse it, others complain and go on; one without any "
-        "version is loaded by force only.",
+        "Whether it fits cannot be determined: Debian's kernels refuse it, others complain and go on; one without "
+        "any version is loaded by force only.",
         "build it with the Module.symvers of all that it needs, in KBUILD_EXTRA_SYMBOLS"},
     CodeText{"timeout", "error", "a pipe gave nothing, or an image was not read, within --timeout", "",
              "see that something writes to it, or give it more time"},
@@ -187,8 +187,8 @@ constexpr std::array k_image_texts{
     CodeText{"vermagic-not-checked", "finding", "the kernel's configuration is not known",
              "Only the release, the first word of vermagic, was compared.", "name the kernel's headers as a whole"},
     CodeText{"weak-digest", "finding", "a module is signed with MD5 or SHA-1",
-             "Another module with the same digest can be made, and the signature fits it. With --sig-enforce "
-             "that is an error.",
+             "Another module with the same digest can be made, and the signature fits it. With --sig-enforce that is "
+             "an error.",
              "sign the module again with sha256 or sha512"},
 };
 

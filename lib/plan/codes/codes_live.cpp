@@ -13,36 +13,29 @@ constexpr std::array k_live_texts{
     CodeText{"api-error", "error", "the API server failed, again and again", "It answered 429 or 5xx ten times.",
              "try again later"},
     CodeText{"api-unreachable", "error", "the API server does not answer",
-             "Connections were refused, broken off or led nowhere for as long as "
-             "--api-timeout says.",
+             "Connections were refused, broken off or led nowhere for as long as --api-timeout says.",
              "look whether the server is up, and the address in the kubeconfig right"},
     CodeText{"bad-answer", "error", "the API server said something that is not an answer", "",
-             "look whether cluster.server is an API server, and not a "
-             "proxy's login page"},
+             "look whether cluster.server is an API server, and not a proxy's login page"},
     CodeText{"bad-kubeconfig", "error", "a kubeconfig cannot be used",
              "It is read as kubectl reads it; the place is that of the fault.", "correct the file"},
     CodeText{"context-not-found", "error", "the kubeconfig has no such context", "",
              "kubectl config get-contexts lists them"},
     CodeText{"cordon-foreign", "finding", "a node is cordoned, and not by kmm-upgrade", "", "ask who did it"},
     CodeText{"cordon-left", "finding", "a node has the cordon of a kmm-upgrade that is not running",
-             "The annotation "
-             "kmmtools.dev/cordoned-by says which run it was; it may have a record on another host.",
+             "The annotation kmmtools.dev/cordoned-by says which run it was; it may have a record on another host.",
              "resume that run, or uncordon the node"},
     CodeText{"daemonset-twice", "finding", "a Module has DaemonSets from before and after KMM renamed its label",
-             "KMM after v2.6.0 leaves alone what earlier "
-             "ones have made.",
+             "KMM after v2.6.0 leaves alone what earlier ones have made.",
              "delete the older one, or kmm-upgrade doctor --fix"},
     CodeText{"deletion-stuck", "finding", "an object is being deleted, and nobody takes its finalizers away",
-             "KMM's operator does it while it "
-             "runs.",
+             "KMM's operator does it while it runs.",
              "the hint has the command"},
     CodeText{"dry-run-forbidden", "finding", "the API server does not let us ask what would change",
-             "diff compares what it has read instead; "
-             "admission and defaults of the server are not seen.",
+             "diff compares what it has read instead; admission and defaults of the server are not seen.",
              "let an admin grant the rule of the hint"},
     CodeText{"exec-plugin", "error", "the login program of the kubeconfig failed",
-             "It is run without a shell and without a terminal, for 60 seconds "
-             "at most.",
+             "It is run without a shell and without a terminal, for 60 seconds at most.",
              "run it by hand, it may want a login"},
     CodeText{"expired", "error", "the API server has forgotten the version that was asked for", "", "try again"},
     CodeText{"field-conflict", "error", "another manager owns fields that would change", "",
@@ -78,8 +71,7 @@ constexpr std::array k_live_texts{
     CodeText{"several-sources", "error", "a directory and an API server are both named", "",
              "give one of --cluster and --kubeconfig"},
     CodeText{"unauthorized", "error", "the API server does not accept the token or certificate",
-             "A token file was read again, and a login program "
-             "run again, before.",
+             "A token file was read again, and a login program run again, before.",
              "log in again"},
     CodeText{"worker-pod-left", "finding", "a worker Pod of which nobody waits for the result",
              "Its node is gone, or the kmm-upgrade that made it.", "delete it"},

@@ -15,8 +15,8 @@ constexpr std::array k_recipe_texts{
              "Every symbol version is equal, so the kernel takes modules of another release.", ""},
     CodeText{"kernel-runs", "reason", "every node of a recipe runs that kernel already", "", ""},
     CodeText{"no-driver-container", "reason", "a recipe has no driver container",
-             "No object has the annotation specialresource.openshift.io/state: driver-container, is a DaemonSet's copy "
-             "for a kernel, or has the kernel in the name of its image.", ""},
+             "No object has the annotation specialresource.openshift.io/state: driver-container, is a DaemonSet's "
+             "copy for a kernel, or has the kernel in the name of its image.", ""},
     CodeText{"no-nodes-selected", "reason", "a recipe selects no node", "", ""},
     CodeText{"no-releases", "error", "no release is known for a SpecialResourceModule, or of a toolkit",
              "Watches find no version, the facts have no releases, or dtk-map --print-facts has none to print.",
@@ -64,8 +64,7 @@ constexpr std::array k_recipe_texts{
              "(kmmtools.dev/...): nothing reads it, so that a Module is unloaded or ordered without it.",
              "correct it as the hint says"},
     CodeText{"bad-os-image", "error", "the operator cannot read the version of a node's system",
-             "With --compat sro only: it knows the form "
-             "417.94.202410211619-0 alone.",
+             "With --compat sro only: it knows the form 417.94.202410211619-0 alone.",
              "leave out --compat sro, or correct osImage"},
     CodeText{"chart-differs", "finding", "a chart is not the one that the SpecialResource asks for",
              "spec.chart has another name or version than Chart.yaml.",
@@ -82,8 +81,8 @@ constexpr std::array k_recipe_texts{
     CodeText{"dependency-cycle", "error", "SpecialResources need each other in a circle", "The message has the path.",
              "remove one of the dependencies"},
     CodeText{"dependency-values", "finding", "values of a dependency do not count",
-             "A resource gives values to what it depends on; they replace its own spec.set, "
-             "and those of a second resource.",
+             "A resource gives values to what it depends on; they replace its own spec.set, and those of a second "
+             "resource.",
              "give the values in one place"},
     CodeText{"empty-state", "finding", "a state renders no object",
              "The operator counts it as done and labels the nodes.",
@@ -111,8 +110,8 @@ constexpr std::array k_recipe_texts{
              "A value that is missing was made a text. Helm removes <no value> from the output.",
              "test it with default before"},
     CodeText{"not-a-text", "finding", "a label, annotation or variable is not a text",
-             "A boolean or number without quotes. The API server refuses it; the Special Resource Operator "
-             "loses all labels or annotations of the object.",
+             "A boolean or number without quotes. The API server refuses it; the Special Resource Operator loses all "
+             "labels or annotations of the object.",
              "quote the value"},
     CodeText{"not-managed", "finding", "a SpecialResource is not managed",
              "spec.managementState is Unmanaged or Removed.", ""},
@@ -130,8 +129,8 @@ constexpr std::array k_recipe_texts{
              "selector have no Pod.",
              "select another label of the Pods"},
     CodeText{"source-not-read", "finding", "the source of a driver is not built where there is no OpenShift",
-             "The Job of a resource without a chart reads repositories by HTTPS or HTTP, without keys. There is no Job "
-             "for ssh://HOST/PATH and git@HOST:PATH.",
+             "The Job of a resource without a chart reads repositories by HTTPS or HTTP, without keys. There is no "
+             "Job for ssh://HOST/PATH and git@HOST:PATH.",
              "give the repository as https://HOST/PATH, or push the images"},
     CodeText{"sro-differs", "finding", "the Special Resource Operator does something else",
              "What it does is a fault, which is repaired here.", "--compat sro renders what the operator makes"},

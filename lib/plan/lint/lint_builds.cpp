@@ -161,8 +161,8 @@ void check_hub_images(const api::Objects& objects, Diagnostics& diagnostics) {
             finding.severity = Severity::warning;
             finding.code = "hub-image-differs";
             finding.message = fmt::format(
-                "ManagedClusterModule {}: image {} has MOD_NAMESPACE: KMM's hub looks for it, builds and signs it with "
-                "the namespace of its operator, and the clusters pull it with spokeNamespace {}",
+                "ManagedClusterModule {}: image {} has MOD_NAMESPACE: KMM's hub looks for it, builds and signs it "
+                "with the namespace of its operator, and the clusters pull it with spokeNamespace {}",
                 object.meta.name, base::printable(*text), base::printable(object.spoke_namespace));
             finding.hint = "write the namespace itself, else the clusters pull another image than the hub has seen";
             const auto place = module.places.find(field);

@@ -226,8 +226,8 @@ void FleetLint::see_cordon(const api::Node& node, const Verdict& verdict) {
         warn(
             loses_version_, "cordon-loses-version",
             fmt::format(
-                "node {}, Module {}: {} is unloaded, and nothing comes back without the taint, since the label says {} "
-                "and the Module {}",
+                "node {}, Module {}: {} is unloaded, and nothing comes back without the taint, since the label says "
+                "{} and the Module {}",
                 entry.node, module, worker, worker, verdict.version),
             fmt::format("move the node's version label to {}, or let the Module tolerate the taint", verdict.version),
             node.meta.origin);

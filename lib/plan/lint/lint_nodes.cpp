@@ -253,8 +253,8 @@ void check_pull_pods(const api::Objects& objects, const std::optional<Release>& 
         finding.severity = Severity::warning;
         finding.code = "pull-pod-taints";
         finding.message = fmt::format(
-            "Module {}: the Pods with which KMM v2.4 to v2.6 looks for images have none of its tolerations, and every "
-            "Node that was read has a taint: they wait for ever, and nothing is loaded on {}",
+            "Module {}: the Pods with which KMM v2.4 to v2.6 looks for images have none of its tolerations, and "
+            "every Node that was read has a taint: they wait for ever, and nothing is loaded on {}",
             module.full_name(), node->meta.name);
         if (!module.meta.origin.file.empty()) { finding.position = module.meta.origin; }
         finding.hint =

@@ -216,8 +216,8 @@ void check_preflight(const api::PreflightValidation& object, Diagnostics& diagno
     diagnostic.code = "preflight-kernel";
     diagnostic.message = is_name || kernel.empty()
                              ? fmt::format(
-                                   "PreflightValidation {}: kernelVersion: expected at least {} parts between '.', ',' "
-                                   "and '-', found \"{}\"",
+                                   "PreflightValidation {}: kernelVersion: expected at least {} parts between '.', "
+                                   "',' and '-', found \"{}\"",
                                    base::escape(object.meta.name), parts_min, base::escape(kernel))
                              : fmt::format(
                                    "PreflightValidation {}: kernelVersion: expected a kernel version such as "

@@ -273,8 +273,8 @@ private:
                               base::escape(payload.version), labels->kernel, known.kernel,
                               known.kernels->place.to_string()),
                           labels->place,
-                          "one of the files is of another release, or its toolkit does not fit its system, as of OKD: "
-                          "then leave the labels of the system out");
+                          "one of the files is of another release, or its toolkit does not fit its system, as of "
+                          "OKD: then leave the labels of the system out");
                 }
             }
             if (of_system) { kernels.push_back(*of_system); }

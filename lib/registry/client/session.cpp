@@ -319,8 +319,8 @@ Error Session::storage_error(const net::Response& response, const std::string& p
     Error refused(Exit::unavailable, "registry-error", fmt::format("{} answered {}", who, response.status));
     if (response.status == 401 || response.status == 403) {
         refused.hint(
-            "the registry's storage refused what the registry had signed: compare their clocks, and the registry's key "
-            "there");
+            "the registry's storage refused what the registry had signed: compare their clocks, and the registry's "
+            "key there");
     }
     return net::is_retryable_status(response.status) ? std::move(refused).retryable() : std::move(refused);
 }

@@ -134,8 +134,8 @@ private:
     [[nodiscard]] Error refusal(const trust::Requirement& requirement, const std::vector<std::string>& faults) const {
         if (faults.empty() && !bundle_.empty()) {
             Error error(Exit::integrity, "signature-format",
-                        "expected a signature under the tag sha256-DIGEST.sig, found a sigstore bundle alone, which is "
-                        "not read here");
+                        "expected a signature under the tag sha256-DIGEST.sig, found a sigstore bundle alone, which "
+                        "is not read here");
             return std::move(error)
                 .detail("bundle", base::escape(bundle_))
                 .hint(fmt::format("cosign 3 signs as expected with: cosign sign --new-bundle-format=false --key KEY {}",

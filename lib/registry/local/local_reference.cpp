@@ -97,8 +97,8 @@ std::unique_ptr<ImageStore> open_local(const LocalReference& reference, const Pu
             error.hint("a file is read with oci-archive:FILE or docker-archive:FILE");
         } else if (!there && !reference.tag.empty()) {
             error.hint(
-                "the path ends at the first colon, and what is behind it is the tag: a path with a colon needs a link "
-                "without one");
+                "the path ends at the first colon, and what is behind it is the tag: a path with a colon needs a "
+                "link without one");
         }
         throw;
     }

@@ -32,17 +32,16 @@ const kube::Resource k_freeze_bindings{"admissionregistration.k8s.io", "v1", "va
 // CEL knows no time. What an object says of when it was made, or changed last, is set by the API server before a policy
 // is asked: what is later than notAfter comes after the freeze. In a DELETE nothing says when it is.
 constexpr const char* k_is_app =
-    "request.resource.group != '' ? (request.operation != 'UPDATE' || object.spec != oldObject.spec)"
-    " : request.resource.resource == 'secrets' ? (request.operation == 'DELETE' ? oldObject : "
-    "object).?type.orValue('') == 'helm.sh/release.v1'"
-    " : (request.operation == 'DELETE' ? oldObject : object).?metadata.labels.owner.orValue('') == 'helm'";
+    "request.resource.group != '' ? (request.operation != 'UPDATE' || object.spec != oldObject.spec) : "
+    "request.resource.resource == 'secrets' ? (request.operation == 'DELETE' ? oldObject : object).?type.orValue('') "
+    "== 'helm.sh/release.v1' : (request.operation == 'DELETE' ? oldObject : "
+    "object).?metadata.labels.owner.orValue('') == 'helm'";
 constexpr const char* k_is_free =
-    "request.name != 'kmm-upgrade-freeze-probe' && (request.userInfo.username in variables.users || request.namespace "
-    "in variables.namespaces)";
+    "request.name != 'kmm-upgrade-freeze-probe' && (request.userInfo.username in variables.users || "
+    "request.namespace in variables.namespaces)";
 constexpr const char* k_is_late =
     "(request.operation == 'DELETE' ? oldObject : object).?metadata.creationTimestamp.optMap(t, timestamp(t) > "
-    "variables.end).orValue(false)"
-    " || (request.operation != 'CREATE' && (request.operation == 'UPDATE' ? object : "
+    "variables.end).orValue(false) || (request.operation != 'CREATE' && (request.operation == 'UPDATE' ? object : "
     "oldObject).?metadata.managedFields.orValue([]).exists(f, f.?time.optMap(t, timestamp(t) > "
     "variables.end).orValue(false)))";
 

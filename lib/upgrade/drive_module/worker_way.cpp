@@ -127,8 +127,7 @@ void WorkerWay::require_same_image(const std::string& name, const NodeFacts& fac
                     fmt::format("{} is {} now, but node {} {} {} as {}", image, digest, other.name,
                                 has_it ? "has" : "is to get", other.target_digest, shown(run.to_version)))
             .hint(fmt::format("let it be the former image again, then kmm-upgrade retry {}; or kmm-upgrade abort, then "
-                              "start again, which "
-                              "brings every node to the new one",
+                              "start again, which brings every node to the new one",
                               name));
     }
     });

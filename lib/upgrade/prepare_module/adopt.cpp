@@ -23,8 +23,8 @@ using upgrade::EventKind;
 
 // An apply has no version to come from: its record holds nothing that the cluster does not tell the next one.
 constexpr const char* k_go_on_applying =
-    "kmm-upgrade apply goes on from whatever is there; kmm-upgrade doctor --fix --uncordon NODE lifts a cordon "
-    "of a lost run";
+    "kmm-upgrade apply goes on from whatever is there; kmm-upgrade doctor --fix --uncordon NODE lifts a cordon of a "
+    "lost run";
 
 enum class Stand { done, middle, pending };
 

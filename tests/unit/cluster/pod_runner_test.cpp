@@ -115,7 +115,8 @@ TEST_CASE("worker Pods: one Pod a call, its result from the termination message,
     const Node config = tree(pod.get_string({"metadata", "annotations", "kmmtools.dev/worker-config"}));
     CHECK(config.get_string({"containerImage"}) == "registry.example/hello:v1");
     CHECK(config.find("kind") == nullptr);
-    // The Secret's login is mounted by its name; what is in it is nowhere. KMM finds worker Pods by a label that is not there.
+    // The Secret's login is mounted by its name; what is in it is nowhere. KMM finds worker Pods by a label that is not
+    // there.
     CHECK(server.body_of("POST").find("e30=") == std::string::npos);
     CHECK(server.body_of("POST").find(
               R"("secret":{"items":[{"key":".dockerconfigjson","path":".dockerconfigjson"}],"secretName":"pull"})") !=

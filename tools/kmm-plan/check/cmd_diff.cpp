@@ -364,15 +364,15 @@ cli::Verb diff_verb() {
     verb.summary = "compare the plan with the observed objects";
     verb.description =
         "Compares the settled state with the observed state, field by field: NodeModulesConfigs (spec and KMM's "
-        "labels), the KMM labels of Nodes, and the DaemonSets and DeviceClasses of device plugins and DRA "
-        "drivers. '-' is observed, '+' is settled. It is an error if there are no Nodes. Exits 0 without and 2 "
-        "with differences, whatever --fail-on says: --fail-on applies to other findings, such as missing rights. "
-        "drift is the same as error, as differences always fail.\n\n"
+        "labels), the KMM labels of Nodes, and the DaemonSets and DeviceClasses of device plugins and DRA drivers. "
+        "'-' is observed, '+' is settled. It is an error if there are no Nodes. Exits 0 without and 2 with "
+        "differences, whatever --fail-on says: --fail-on applies to other findings, such as missing rights. drift is "
+        "the same as error, as differences always fail.\n\n"
         "DaemonSets and DeviceClasses are compared if KMM's labels mark them as a Module's. Defaults that the API "
         "server adds are not differences. Objects without these labels, or of Modules that were not read, are "
         "ignored. With NODE or -l only the objects of those nodes are compared.\n\n"
-        "On a live cluster the server is asked (dryRun=All) what it would make of NodeModulesConfigs and labels "
-        "of Nodes; nothing is changed.";
+        "On a live cluster the server is asked (dryRun=All) what it would make of NodeModulesConfigs and labels of "
+        "Nodes; nothing is changed.";
     verb.examples = {
         {"kmm-plan diff --cluster ./fleet", "the whole fleet"},
         {"kmm-plan diff --cluster ./fleet -f new-module.yaml node-a", "what a change would do on a node"},

@@ -289,10 +289,10 @@ cli::Verb validate_verb() {
     verb.summary = "report all faults of documents, with line and column";
     verb.description =
         "Checks syntax, and fields and types of every document against the definitions of the KMM release, its "
-        "admission rules, and traps that it admits; SpecialResources against their own. Documents on top of --cluster "
-        "are checked as a change to it. "
-        "Errors exit 65, or 66 if files are missing; warnings alone exit 0, unless --fail-on warning is given. It "
-        "is an error if nothing can be checked. `kmm-plan explain CODE` describes a finding.";
+        "admission rules, and traps that it admits; SpecialResources against their own. Documents on top of "
+        "--cluster are checked as a change to it. Errors exit 65, or 66 if files are missing; warnings alone exit 0, "
+        "unless --fail-on warning is given. It is an error if nothing can be checked. `kmm-plan explain CODE` "
+        "describes a finding.";
     verb.examples = {
         {"kmm-plan validate module.yaml", "one file"},
         {"kmm-plan validate --cluster ./fleet", "a directory cluster"},

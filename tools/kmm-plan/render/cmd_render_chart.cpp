@@ -105,9 +105,9 @@ cli::Verb render_chart_verb() {
     verb.name = "render chart";
     verb.summary = "render the objects of a Helm chart";
     verb.description =
-        "Prints what `helm template` prints: the objects in Helm's install order, then the hooks. NOTES.txt is "
-        "left out. The cluster is not asked: `lookup` finds nothing, and the API versions are those that Helm "
-        "knows and those of --api-versions.\n\n"
+        "Prints what `helm template` prints: the objects in Helm's install order, then the hooks. NOTES.txt is left "
+        "out. The cluster is not asked: `lookup` finds nothing, and the API versions are those that Helm knows and "
+        "those of --api-versions.\n\n"
         "Functions whose result differs each time, such as now, randAlphaNum and genCA, are errors. With "
         "--placeholders they give fixed texts and warnings: for reading, not for a cluster. An error names the "
         "template, line and column, the expression and the value found.";

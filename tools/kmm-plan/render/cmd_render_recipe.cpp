@@ -116,10 +116,9 @@ cli::Verb render_recipe_verb() {
         "Dependencies of a resource come first. Objects with the annotation "
         "specialresource.openshift.io/kernel-affine have a copy for each kernel. Nothing is applied.\n\n"
         "Without NAME all SpecialResources of the documents are rendered. Charts below a directory of -f are not "
-        "read as documents. A chart comes from --chart, from a repository file://DIR, relative to the document or "
-        "to the current directory, or from a ConfigMap "
-        "cm://NAMESPACE/NAME among the documents. A resource of v1alpha1 has no chart and uses the built-in "
-        "recipe of a driver container.\n\n"
+        "read as documents. A chart comes from --chart, from a repository file://DIR, relative to the document or to "
+        "the current directory, or from a ConfigMap cm://NAMESPACE/NAME among the documents. A resource of v1alpha1 "
+        "has no chart and uses the built-in recipe of a driver container.\n\n"
         "Kernels, systems, versions and the proxy come from Nodes, ClusterVersion, Proxy, ImageStream "
         "driver-toolkit, Secrets and ConfigMaps of -f, then from --facts, then from --fact. Missing facts are not "
         "guessed: a template that reads one is an error.\n\n"
@@ -127,10 +126,10 @@ cli::Verb render_recipe_verb() {
         "and the other facts are read from that API server.\n\n"
         "Builds with the annotation driver-container-vendor are left out unless the fact updateVendor names their "
         "vendor. With --check-images the registries are asked, through the mirrors of ImageDigestMirrorSets, "
-        "ImageTagMirrorSets and ImageContentSourcePolicies among the documents: a build is rendered for each "
-        "kernel whose image does not exist.\n\n"
-        "--compat sro renders what the operator creates, with its faults. Without it these are corrected, and a "
-        "note says where the operator differs.";
+        "ImageTagMirrorSets and ImageContentSourcePolicies among the documents: a build is rendered for each kernel "
+        "whose image does not exist.\n\n"
+        "--compat sro renders what the operator creates, with its faults. Without it these are corrected, and a note "
+        "says where the operator differs.";
     verb.examples = {
         {"kmm-plan render recipe -f simple-kmod.yaml -f nodes.yaml --chart ./simple-kmod-0.0.1",
          "for the kernels of these Nodes"},
@@ -167,8 +166,8 @@ cli::Verb graph_verb() {
     verb.name = "graph";
     verb.summary = "show which SpecialResource needs which, in waves";
     verb.description =
-        "Prints SpecialResources and their dependencies, at any depth. Resources of one wave depend only on "
-        "earlier waves and can be applied at the same time. A cycle is an error that names its path.";
+        "Prints SpecialResources and their dependencies, at any depth. Resources of one wave depend only on earlier "
+        "waves and can be applied at the same time. A cycle is an error that names its path.";
     verb.examples = {
         {"kmm-plan graph -f recipes/", "all resources of a directory"},
         {"kmm-plan graph lustre -f recipes/ -o dot", "one and what it needs, for Graphviz"},
@@ -190,9 +189,9 @@ cli::Verb why_recipe_verb() {
     verb.name = "why recipe";
     verb.summary = "show what a SpecialResource consists of, and why";
     verb.description =
-        "Prints the wave and the dependencies of a SpecialResource, the source of its chart, its kernels with "
-        "system and toolkit, and the objects of each state. For a driver container it says whether the image is "
-        "only pulled, or built if it cannot be pulled. Registries are not asked.";
+        "Prints the wave and the dependencies of a SpecialResource, the source of its chart, its kernels with system "
+        "and toolkit, and the objects of each state. For a driver container it says whether the image is only "
+        "pulled, or built if it cannot be pulled. Registries are not asked.";
     verb.examples = {{"kmm-plan why recipe simple-kmod -f recipes/ --facts facts.yaml",
                       "one resource for the kernels of a cluster"}};
     verb.positionals = {{"NAME", "SpecialResource"}};

@@ -233,12 +233,12 @@ cli::Verb dtk_map_verb() {
     verb.name = "dtk-map";
     verb.summary = "show which driver toolkit has the headers of a kernel";
     verb.description =
-        "Prints each kernel with its flavour (std, rt, 64k), architecture and system, the releases of OpenShift "
-        "that contain it, and the driver toolkit by digest. If several releases contain a kernel, the toolkit of "
-        "the newest is printed; -o json has all. Two kernels in one release are an error.\n\n"
-        "Reads any number of: image-references and release-metadata of a release image, oc adm release info -o "
-        "json, driver-toolkit-release.json of a toolkit image, configurations of images (as stored, of oc image "
-        "info -o json, of skopeo, podman or docker inspect; lists of them), ImageStream driver-toolkit and Nodes. "
+        "Prints each kernel with its flavour (std, rt, 64k), architecture and system, the releases of OpenShift that "
+        "contain it, and the driver toolkit by digest. If several releases contain a kernel, the toolkit of the "
+        "newest is printed; -o json has all. Two kernels in one release are an error.\n\n"
+        "Reads any number of: image-references and release-metadata of a release image, oc adm release info -o json, "
+        "driver-toolkit-release.json of a toolkit image, configurations of images (as stored, of oc image info -o "
+        "json, of skopeo, podman or docker inspect; lists of them), ImageStream driver-toolkit and Nodes. "
         "driver-toolkit-release.json and a stored configuration do not name their image: they belong to the toolkit "
         "of the release in the same directory or the nearest one above, or to that of --image.";
     verb.examples = {

@@ -10,8 +10,8 @@ cli::Verb explain_verb() {
     cli::Verb verb;
     verb.summary = "describe a reason, finding or error code";
     verb.description =
-        "A reason explains a line of the plan, a finding is a fault of documents or the cluster, an error is why "
-        "a command failed. Without CODE all codes are listed.";
+        "A reason explains a line of the plan, a finding is a fault of documents or the cluster, an error is why a "
+        "command failed. Without CODE all codes are listed.";
     verb.examples = {
         {"kmm-plan explain taint-not-tolerated", "one code"},
         {"kmm-plan explain", "all codes"},

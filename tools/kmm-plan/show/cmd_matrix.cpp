@@ -272,9 +272,9 @@ cli::Verb matrix_verb() {
     verb.name = "matrix";
     verb.summary = "show which module covers which kernel, and the gaps";
     verb.description =
-        "Rows are kernels, columns are modules. A cell shows the number of selected nodes that run the kernel; "
-        "ok: covered, no such node; GAP: no kernel mapping matches; BAD: the mapping is faulty; -: neither "
-        "covered nor needed. Taints are ignored.";
+        "Rows are kernels, columns are modules. A cell shows the number of selected nodes that run the kernel; ok: "
+        "covered, no such node; GAP: no kernel mapping matches; BAD: the mapping is faulty; -: neither covered nor "
+        "needed. Taints are ignored.";
     verb.examples = {
         {"kmm-plan matrix --cluster ./fleet", "the kernels that nodes run"},
         {"kmm-plan matrix --cluster ./fleet --kernel 6.12.0-1-amd64", "and one that none runs yet"},

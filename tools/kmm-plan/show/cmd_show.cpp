@@ -379,9 +379,9 @@ cli::Verb show_verb() {
     verb.name = "show";
     verb.summary = "show what happens to each module on each node, and why";
     verb.description =
-        "Prints the settled plan; --next prints what the next pass over the observed state does. -o json prints "
-        "the plan file. Its source.digests identify the input: one SHA-256 for each kind, over the fields that "
-        "decisions read, independent of files, order and format. Data of Secrets is not included.\n\n"
+        "Prints the settled plan; --next prints what the next pass over the observed state does. -o json prints the "
+        "plan file. Its source.digests identify the input: one SHA-256 for each kind, over the fields that decisions "
+        "read, independent of files, order and format. Data of Secrets is not included.\n\n"
         "Actions are load, keep, reload, unload, blocked and none; the last line counts them. `kmm-plan why` "
         "explains a line.";
     verb.examples = {

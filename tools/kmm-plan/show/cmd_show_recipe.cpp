@@ -170,8 +170,8 @@ cli::Verb show_recipe_verb() {
         "kernel: apply; pull, if the image of its driver container exists; build, if it does not exist and a "
         "BuildConfig or Job with the same annotation driver-container-vendor builds it; skip, for a build that is "
         "not needed; wait, if neither is possible, or if a dependency waits.\n\n"
-        "Without --check-images, images are assumed to exist unless the fact updateVendor names their vendor. "
-        "With it, registries are asked through the mirrors of ImageDigestMirrorSets, ImageTagMirrorSets and "
+        "Without --check-images, images are assumed to exist unless the fact updateVendor names their vendor. With "
+        "it, registries are asked through the mirrors of ImageDigestMirrorSets, ImageTagMirrorSets and "
         "ImageContentSourcePolicies among the documents, then of --mirror-config.";
     verb.examples = {
         {"kmm-plan show recipe -f recipes/ --facts facts.yaml", "all resources of a directory"},

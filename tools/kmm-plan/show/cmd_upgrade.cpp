@@ -175,9 +175,8 @@ cli::Verb upgrade_verb() {
     verb.name = "upgrade";
     verb.summary = "preview the upgrade of kmm-upgrade start module";
     verb.description =
-        "Lists the nodes of a Module in upgrade order, the steps on each, and what blocks them. Exits 10 if any "
-        "node is blocked. Facts that only the node knows, such as whether a module is in use, are checked by "
-        "kmm-upgrade.";
+        "Lists the nodes of a Module in upgrade order, the steps on each, and what blocks them. Exits 10 if any node "
+        "is blocked. Facts that only the node knows, such as whether a module is in use, are checked by kmm-upgrade.";
     verb.examples = {
         {"kmm-plan upgrade drivers/kmm-hello --to v2 --cluster ./fleet", "the whole fleet"},
         {"kmm-plan upgrade kmm-hello --to v2 --cluster ./fleet -f new-module.yaml",

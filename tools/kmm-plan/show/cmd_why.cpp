@@ -107,9 +107,9 @@ cli::Verb why_verb() {
     verb.name = "why";
     verb.summary = "explain one line of the plan, and what would change it";
     verb.description =
-        "Shows each selector term, each taint, each kernel mapping in the order in which it was tried, each "
-        "template variable, the version labels, the observed state and the decision. --next explains the next "
-        "pass. -o name prints the reason code only.";
+        "Shows each selector term, each taint, each kernel mapping in the order in which it was tried, each template "
+        "variable, the version labels, the observed state and the decision. --next explains the next pass. -o name "
+        "prints the reason code only.";
     verb.examples = {
         {"kmm-plan why node-a drivers/kmm-hello --cluster ./fleet", "explain one pair"},
         {"kmm-plan why node-a kmm-hello -n drivers --cluster ./fleet -o json", "the same as data"},

@@ -167,8 +167,8 @@ void require_ready(Call& call, const Preflight& found, const std::string& releas
     if (!are_asked) call.note("registries were not asked whether the images are there: --check-images does");
     if (command.find('$') == std::string::npos)
         call.note(
-            "--install has no $1: unless it reads KMM_KERNEL_RELEASE, it installs the same for each release, also when "
-            "abort --rollback asks for the previous one; between double quotes a shell replaces $1 before");
+            "--install has no $1: unless it reads KMM_KERNEL_RELEASE, it installs the same for each release, also "
+            "when abort --rollback asks for the previous one; between double quotes a shell replaces $1 before");
 }
 
 Node preflight_node_of(const Preflight& found) {

@@ -279,8 +279,8 @@ void Apply::apply_plugins(const cluster::Snapshot& snapshot, const std::vector<A
                                            "out with --node and -l",
                                            name)
                              : fmt::format("{} has no kernel module, only DaemonSets: --via self on an API server "
-                                           "applies them; here: kmm-plan render "
-                                           "device-plugin dra | kubectl apply -f -",
+                                           "applies them; here: kmm-plan render device-plugin dra | kubectl apply -f "
+                                           "-",
                                            name));
             continue;
         }

@@ -296,8 +296,8 @@ std::unique_ptr<cluster::NodeRunner> Reach::plain_runner(const upgrade::Options&
 std::vector<cli::Option> runner_options() {
     auto via = cli::with_choices(
         cli::option("via", "HOW",
-                    "how nodes are reached: self creates worker Pods (default on a live cluster), operator leaves the "
-                    "work to KMM's and sets one label"),
+                    "how nodes are reached: self creates worker Pods (default on a live cluster), operator leaves "
+                    "the work to KMM's and sets one label"),
         {"self", "ssh", "local", "operator"});
     auto said = cli::with_choices(
         cli::option("operator", "WHETHER", "state whether KMM's operator is running (default: detect)"),

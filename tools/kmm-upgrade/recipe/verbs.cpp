@@ -45,26 +45,23 @@ cli::Verb start_recipe_verb() {
     return about_recipe(verb(
         "start recipe", "roll out a SpecialResource state by state",
         "Renders the SpecialResource and what it depends on as kmm-plan render recipe does, for the kernels of the "
-        "cluster's nodes, and applies the objects by "
-        "server-side apply, one state after the other; resources that do not need each other are rolled out at the "
-        "same time, in the waves that kmm-plan graph prints. A state is done when every object with the annotation "
-        "specialresource.openshift.io/wait is ready, and the "
-        "logs that wait-for-logs names match on all Pods; then the nodes get the label of the state. In the end "
-        "objects and copies for kernels that are no "
-        "longer needed are removed, of those that earlier rollouts created.\n\n"
-        "Before anything is changed, the API server is asked about every object. Fields that another manager owns are "
-        "an error that names the manager.\n\n"
-        "With --check-images, registries are asked first, through the mirrors that the cluster and the documents name: "
-        "a driver whose image does not exist and that nothing builds, or whose registry does not answer, is an error, "
-        "and an image that does not exist is built at once.\n\n"
+        "cluster's nodes, and applies the objects by server-side apply, one state after the other; resources that do "
+        "not need each other are rolled out at the same time, in the waves that kmm-plan graph prints. A state is "
+        "done when every object with the annotation specialresource.openshift.io/wait is ready, and the logs that "
+        "wait-for-logs names match on all Pods; then the nodes get the label of the state. In the end objects and "
+        "copies for kernels that are no longer needed are removed, of those that earlier rollouts created.\n\n"
+        "Before anything is changed, the API server is asked about every object. Fields that another manager owns "
+        "are an error that names the manager.\n\n"
+        "With --check-images, registries are asked first, through the mirrors that the cluster and the documents "
+        "name: a driver whose image does not exist and that nothing builds, or whose registry does not answer, is an "
+        "error, and an image that does not exist is built at once.\n\n"
         "A version lower than the one that runs is a downgrade: one node at a time gets the taint "
-        "specialresource.openshift.io/downgrade=true:NoExecute. When the Pods that it evicts are gone, the drivers are "
-        "restarted there, and the taint is removed, also after a failure.\n\n"
+        "specialresource.openshift.io/downgrade=true:NoExecute. When the Pods that it evicts are gone, the drivers "
+        "are restarted there, and the taint is removed, also after a failure.\n\n"
         "The release is kept in a Secret of the cluster. abort --rollback all brings the release before it back. A "
         "killed rollout goes on with resume.\n\n"
-        "With --dry-run on a live cluster, --metrics writes how many DaemonSets of earlier rollouts are obsolete, and "
-        "for "
-        "how long MachineConfigPools are paused; a timer that runs it keeps them fresh.",
+        "With --dry-run on a live cluster, --metrics writes how many DaemonSets of earlier rollouts are obsolete, "
+        "and for how long MachineConfigPools are paused; a timer that runs it keeps them fresh.",
         {{"kmm-upgrade start recipe simple-kmod -f recipes/ --chart ./simple-kmod-0.0.2", "roll out the chart"},
          {"kmm-upgrade start recipe simple-kmod -f recipes/ --to 0.0.2 --dry-run",
           "print what would be applied, in order"},
@@ -88,11 +85,10 @@ cli::Verb start_recipe_verb() {
 cli::Verb remove_recipe_verb() {
     return about_recipe(verb(
         "remove recipe", "remove what rollouts of a SpecialResource created",
-        "Deletes the objects of the recipe, the last state first, waits until each is gone, removes the labels of its "
-        "states from the nodes, and proves by a list "
-        "that nothing is left. Objects that were there before the recipe, or that another recipe has, too, stay and "
-        "are named. A Namespace or a definition with objects of others stops the "
-        "removal.\n\n"
+        "Deletes the objects of the recipe, the last state first, waits until each is gone, removes the labels of "
+        "its states from the nodes, and proves by a list that nothing is left. Objects that were there before the "
+        "recipe, or that another recipe has, too, stay and are named. A Namespace or a definition with objects of "
+        "others stops the removal.\n\n"
         "What to remove is known from the Secrets of the releases: no chart is needed. abort --rollback all applies "
         "the states again.",
         {{"kmm-upgrade remove recipe simple-kmod", "remove it"},

@@ -246,9 +246,9 @@ std::string timeline(const Story& story, const Journal& journal) {
 
 std::string nodes_table(const Story& story, const Journal& journal) {
     std::string text =
-        "<h2>Nodes</h2>\n<div class=scroll><table "
-        "class=nodes>\n<tr><th>node<th>state<th>message<th>steps<th>time<th>before<th>now"
-        "<th>target<th>kernel\n";
+        "<h2>Nodes</h2>\n"
+        "<div class=scroll><table class=nodes>\n"
+        "<tr><th>node<th>state<th>message<th>steps<th>time<th>before<th>now<th>target<th>kernel\n";
     SaidCauses said;
     for (const auto* node : ordered(story.run)) {
         const auto found = journal.nodes.find(node->name);
@@ -264,8 +264,7 @@ std::string nodes_table(const Story& story, const Journal& journal) {
         const auto when = is_begun ? clock_text(found->second.first) + " - " + clock_text(found->second.last) : "-";
         text += fmt::format(
             "<tr><td class=k>{}<td class=\"k {}\">{}<td class=m>{}<td class=k>{}<td class=k>{}<td class=k>{}<td "
-            "class=k>{}"
-            "<td class=k>{}<td class=k>{}\n",
+            "class=k>{}<td class=k>{}<td class=k>{}\n",
             html_text(node->name), class_of(*node), html_text(node->state), cell,
             is_begun ? durations(journal, found->second) : "", html_text(when), html_text(dash(node->from_version)),
             html_text(node->current_known ? dash(node->current_version) : "?"),

@@ -223,9 +223,9 @@ cli::Verb verb_bundle() {
     verb.name = "bundle";
     verb.summary = "write this program with its libraries into one file";
     verb.description =
-        "The file runs on any Linux of the same machine type with a POSIX shell: with an older C library, on "
-        "another distribution, or with busybox alone. It contains this program, its libraries with the loader, "
-        "and certificate authorities, which are used where the node has none.\n\n"
+        "The file runs on any Linux of the same machine type with a POSIX shell: with an older C library, on another "
+        "distribution, or with busybox alone. It contains this program, its libraries with the loader, and "
+        "certificate authorities, which are used where the node has none.\n\n"
         "When started, it verifies its SHA-256, unpacks itself once into /var/lib/kmm-tools (for users other than "
         "root ~/.cache/kmm-tools; KMM_BUNDLE_DIR names another directory), and runs from there.";
     verb.examples = {

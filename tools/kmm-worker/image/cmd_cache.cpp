@@ -191,8 +191,8 @@ cli::Verb verb_cache_verify() {
     cli::Verb verb =
         cache_verb("cache verify", "hash every file of the cache again",
                    "Exit code 76 if the bytes of a file do not match its name. A pull never uses such a file: it "
-                   "hashes what it reads and fetches it "
-                   "again. Images with missing blobs are a warning: a pull that needs these asks the registry.",
+                   "hashes what it reads and fetches it again. Images with missing blobs are a warning: a pull that "
+                   "needs these asks the registry.",
                    run_verify);
     verb.options.insert(verb.options.begin(), cli::option("remove", "", "remove damaged files"));
     return verb;
@@ -201,8 +201,8 @@ cli::Verb verb_cache_verify() {
 cli::Verb verb_cache_prune() {
     cli::Verb verb = cache_verb("cache prune", "shrink the cache",
                                 "Removes files that no image needs; then, the least recently used first, extracted "
-                                "files (the next pull extracts them again) and images, "
-                                "until the cache fits --cache-size. Every pull does the same at its end.",
+                                "files (the next pull extracts them again) and images, until the cache fits "
+                                "--cache-size. Every pull does the same at its end.",
                                 run_prune);
     verb.options.insert(verb.options.begin(), cli::option("all", "", "remove everything"));
     return verb;

@@ -145,9 +145,8 @@ cli::Verb verb_pull() {
     verb.name = "pull";
     verb.summary = "pull, verify and extract an image";
     verb.description =
-        "Extracts the directory of the running kernel, or of --kernel, and the firmware of --image-firmware. "
-        "Files are written below --out at their paths in the image; after an error nothing is left. Needs no "
-        "root.";
+        "Extracts the directory of the running kernel, or of --kernel, and the firmware of --image-firmware. Files "
+        "are written below --out at their paths in the image; after an error nothing is left. Needs no root.";
     verb.examples = {{"kmm-worker pull reg/drivers:v2 --out drivers", "for the running kernel"},
                      {"kmm-worker pull reg/drivers:v2 --out drivers --kernel all", "whatever is in it"},
                      {"kmm-worker pull oci-archive:drivers.tar --out drivers", "from a file, without a registry"}};

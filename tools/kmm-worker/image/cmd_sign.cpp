@@ -247,12 +247,12 @@ cli::Verb verb_sign() {
     verb.name = "sign";
     verb.summary = "sign the modules of an image and push the result";
     verb.description =
-        "Signs every .ko file below DIR/lib/modules (also .ko.gz, .ko.xz and .ko.zst), or those of --files, as "
-        "the kernel's sign-file does, byte for byte for RSA keys. The signed files become one new layer; the "
-        "layers below, media types and the other images of an index are kept. The same image and RSA key give the "
-        "same digest. Nothing is written before every module is signed; the name is written last. An older "
-        "signature is replaced, whereas sign-file appends a second one. --insecure and --ca-file apply to both "
-        "images. Needs neither root nor a container engine.";
+        "Signs every .ko file below DIR/lib/modules (also .ko.gz, .ko.xz and .ko.zst), or those of --files, as the "
+        "kernel's sign-file does, byte for byte for RSA keys. The signed files become one new layer; the layers "
+        "below, media types and the other images of an index are kept. The same image and RSA key give the same "
+        "digest. Nothing is written before every module is signed; the name is written last. An older signature is "
+        "replaced, whereas sign-file appends a second one. --insecure and --ca-file apply to both images. Needs "
+        "neither root nor a container engine.";
     verb.examples = {{"kmm-worker sign reg/drivers:v2-unsigned --to reg/drivers:v2 --key key.pem --cert cert.der",
                       "all modules of all kernels"},
                      {"kmm-worker sign oci:drivers:v2 --to oci:signed:v2 --key key.pem --cert cert.pem --files "

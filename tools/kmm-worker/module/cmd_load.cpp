@@ -190,17 +190,16 @@ cli::Verb verb_load() {
     verb.name = "load";
     verb.summary = "pull, verify, check and load a module, and prove it";
     verb.description =
-        "Pulls the image and verifies every digest, indexes its modules (files of an image such as "
-        "modules.softdep are never read), runs all checks of `kmm-worker check`, unloads in-tree modules to be "
-        "replaced, installs firmware, and loads dependencies and module in order, by descriptor: the kernel gets "
-        "the verified bytes.\n\n"
-        "Afterwards the identity of the live module (srcversion, else build id) must match the file. A live "
-        "module of this name is success only if it is the same build; another build is the error module-differs "
-        "and is not touched.\n\n"
+        "Pulls the image and verifies every digest, indexes its modules (files of an image such as modules.softdep "
+        "are never read), runs all checks of `kmm-worker check`, unloads in-tree modules to be replaced, installs "
+        "firmware, and loads dependencies and module in order, by descriptor: the kernel gets the verified bytes.\n\n"
+        "Afterwards the identity of the live module (srcversion, else build id) must match the file. A live module "
+        "of this name is success only if it is the same build; another build is the error module-differs and is not "
+        "touched.\n\n"
         "The live module is checked again after 2 s (--verify-after), as udev may have replaced it with another "
         "build.\n\n"
-        "If a step fails, modules loaded by this command are unloaded and in-tree modules are loaded again. "
-        "Modules are never forced, unless CONFIG requests it and --i-understand-this-taints confirms it.";
+        "If a step fails, modules loaded by this command are unloaded and in-tree modules are loaded again. Modules "
+        "are never forced, unless CONFIG requests it and --i-understand-this-taints confirms it.";
     verb.examples = {{"kmm-worker load config.yaml", "as KMM's worker does"},
                      {"kmm-worker load - -o json < config.yaml", "for scripts"},
                      {"kmm-worker load --image reg/drivers:v2 --module kmm_hello", "without a config"}};
@@ -219,10 +218,10 @@ cli::Verb verb_check() {
     verb.summary = "check whether a module would load here";
     verb.description =
         "Pulls the image and checks it against the running kernel: architecture, vermagic, undefined symbols with "
-        "their versions, namespaces and licenses where the host's modules or headers have them, parameters "
-        "against the module's own declaration, dependencies, firmware, signer and keyrings, the host's modprobe.d "
-        "and blacklists, built-in and rival modules, and the switches of kernel and process. All findings are "
-        "reported at once with exit code 10. Nothing is loaded, nothing is left on disk. Needs no root.";
+        "their versions, namespaces and licenses where the host's modules or headers have them, parameters against "
+        "the module's own declaration, dependencies, firmware, signer and keyrings, the host's modprobe.d and "
+        "blacklists, built-in and rival modules, and the switches of kernel and process. All findings are reported "
+        "at once with exit code 10. Nothing is loaded, nothing is left on disk. Needs no root.";
     verb.examples = {{"kmm-worker check config.yaml", "would it load here"},
                      {"kmm-worker check --image reg/drivers:v2 --module kmm_hello", "without a config"}};
     verb.positionals = {config_positional()};

@@ -465,9 +465,9 @@ cli::Verb verb_run() {
     verb.summary = "run an action of kmods-via-containers";
     verb.description =
         "ACTION is build, load, unload, reload or wrapper. Reads /etc/kvc/kmods-via-containers.conf and "
-        "/etc/kvc/NAME.conf as data: KVC_CONTAINER_RUNTIME, KMOD_CONTAINER_BUILD_CONTEXT, "
-        "KMOD_CONTAINER_BUILD_FILE, KMOD_SOFTWARE_VERSION and KMOD_NAMES. They are never executed, and arguments "
-        "are passed to programs one by one, without a shell. The library files of KVC are not used.\n\n"
+        "/etc/kvc/NAME.conf as data: KVC_CONTAINER_RUNTIME, KMOD_CONTAINER_BUILD_CONTEXT, KMOD_CONTAINER_BUILD_FILE, "
+        "KMOD_SOFTWARE_VERSION and KMOD_NAMES. They are never executed, and arguments are passed to programs one by "
+        "one, without a shell. The library files of KVC are not used.\n\n"
         "build creates the image NAME-VERSION:KERNEL with the container runtime unless it exists. load loads "
         "KMOD_NAMES in order, each by modprobe in that image, or, with KMOD_CONTAINER_IMAGE=REF, as `kmm-worker "
         "load` does, without a runtime. unload unloads them by name in reverse order. wrapper runs a tool of the "

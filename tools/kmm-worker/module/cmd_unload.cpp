@@ -168,14 +168,14 @@ cli::Verb verb_unload() {
     verb.name = "unload";
     verb.summary = "unload a module by name, without its image";
     verb.description =
-        "Unloads the module, or the modules of modulesLoadingOrder in that order, then unused dependencies that "
-        "were loaded with it, and removes its firmware. A module that is not live is not an error.\n\n"
-        "For a module in use the command waits (10 s, --wait or --timeout), then reports its holders, its "
-        "reference count, and the processes, mounts and network interfaces that use it; a module that a live "
-        "module needs is reported at once, as waiting does not help. With --unload-policy if-idle or never it is "
-        "left alone: outcome kept, exit code 0. For if-idle a network interface that is up, also a virtual one, "
-        "counts as use although it holds no reference, and so does a module without an exit function, which stays "
-        "until the node reboots.\n\n"
+        "Unloads the module, or the modules of modulesLoadingOrder in that order, then unused dependencies that were "
+        "loaded with it, and removes its firmware. A module that is not live is not an error.\n\n"
+        "For a module in use the command waits (10 s, --wait or --timeout), then reports its holders, its reference "
+        "count, and the processes, mounts and network interfaces that use it; a module that a live module needs is "
+        "reported at once, as waiting does not help. With --unload-policy if-idle or never it is left alone: outcome "
+        "kept, exit code 0. For if-idle a network interface that is up, also a virtual one, counts as use although "
+        "it holds no reference, and so does a module without an exit function, which stays until the node "
+        "reboots.\n\n"
         "Replaced in-tree modules are remembered until they are loaded again or the node reboots, also across an "
         "upgrade. With --restore-in-tree the exit code is 12 if one of them cannot be loaded.";
     verb.examples = {{"kmm-worker unload config.yaml", "as KMM's worker does"},

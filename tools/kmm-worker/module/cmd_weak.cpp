@@ -312,13 +312,13 @@ cli::Verb verb_weak_updates() {
     verb.summary = "link modules of another kernel release that fit";
     verb.description =
         "Modules below extra and updates of other releases in /lib/modules are judged against a kernel: the words of "
-        "vermagic behind the release, each symbol with its version, namespaces, "
-        "licence, and all that they need of each other, until nothing more falls out. Those that fit get a link below "
-        "weak-updates of that kernel, as weak-modules makes them, or on SUSE weak-modules2; of several builds the "
-        "latest. Links to modules that no longer fit, or are gone, are removed; links and files of somebody else stay. "
-        "The versions are those of symvers.gz or of the kernel's headers.\n\n"
-        "depmod runs afterwards, if it is there; libkmod cannot write its files. An initramfs is not made; one that is "
-        "there is named.";
+        "vermagic behind the release, each symbol with its version, namespaces, licence, and all that they need of "
+        "each other, until nothing more falls out. Those that fit get a link below weak-updates of that kernel, as "
+        "weak-modules makes them, or on SUSE weak-modules2; of several builds the latest. Links to modules that no "
+        "longer fit, or are gone, are removed; links and files of somebody else stay. The versions are those of "
+        "symvers.gz or of the kernel's headers.\n\n"
+        "depmod runs afterwards, if it is there; libkmod cannot write its files. An initramfs is not made; one that "
+        "is there is named.";
     verb.examples = {{"kmm-worker weak-updates --dry-run", "what would be linked, and why not"},
                      {"kmm-worker weak-updates --apply --kernel 5.14.0-427.43.1.el9_4.x86_64", "for one kernel"}};
     const auto kernel = cli::option("kernel", "KERNEL", "only this kernel; all of /lib/modules if absent");

@@ -288,8 +288,8 @@ KvcConfig read_kvc_config(const kmod::HostPaths& host, const std::string& name) 
         throw Error(Exit::usage, "bad-value",
                     fmt::format("'{}' is not the name of a kmods-via-containers instance", base::escape(name)))
             .hint(
-                "NAME is that of a file /etc/kvc/NAME.conf: at most 128 letters, digits, '_', '-' or '.', neither '.' "
-                "nor '-' first");
+                "NAME is that of a file /etc/kvc/NAME.conf: at most 128 letters, digits, '_', '-' or '.', neither "
+                "'.' nor '-' first");
     }
     KvcConfig config;
     config.name = name;

@@ -241,9 +241,8 @@ Exit run_kubernetes_facts(const cli::Args& args, cli::Context& context) {
 }
 
 constexpr const char* k_job_words =
-    "It runs as a detached job: a lost connection, a killed caller or --timeout does not end it, and the same command "
-    "waits for it or takes its result. "
-    "A job that a reboot has ended is reported as lost, never as done.";
+    "It runs as a detached job: a lost connection, a killed caller or --timeout does not end it, and the same "
+    "command waits for it or takes its result. A job that a reboot has ended is reported as lost, never as done.";
 
 }  // namespace
 
@@ -269,8 +268,7 @@ std::vector<cli::Verb> verbs_kubernetes() {
     verbs.push_back(step_verb(
         "images", "pull the images of a version with kubeadm",
         std::string("Pulls the images of kubeadm config images list from the registry of the API server's image, and "
-                    "asks the container runtime (crictl) for "
-                    "each. ") +
+                    "asks the container runtime (crictl) for each. ") +
             k_job_words,
         {{"kmm-worker kubernetes images --target v1.35.4", "pull before the upgrade"}},
         std::vector<cli::Option>{target_option(), cli::option("config", "FILE", "configuration of kubeadm"),
@@ -292,9 +290,8 @@ std::vector<cli::Verb> verbs_kubernetes() {
     verbs.push_back(step_verb(
         "backup", "save manifests, certificates and kubelet files",
         "Copies /etc/kubernetes (manifests, pki, kubeconfigs) and the kubelet's files to "
-        "/var/lib/kmm-node/backups/NAME with the digest of each, and reads them "
-        "again. An existing backup is verified and kept. With --etcd-snapshot it includes the data of etcd, if etcd is "
-        "a static Pod of this node.",
+        "/var/lib/kmm-node/backups/NAME with the digest of each, and reads them again. An existing backup is "
+        "verified and kept. With --etcd-snapshot it includes the data of etcd, if etcd is a static Pod of this node.",
         {{"kmm-worker kubernetes backup --name before-v1.35.4", "make or verify a backup"}},
         {name_option(), cli::option("etcd-snapshot", "", "include a snapshot of etcd, proven by its hash"),
          cli::option("verify", "", "only verify; exit 76 if it is damaged")}));
@@ -310,8 +307,7 @@ std::vector<cli::Verb> verbs_kubernetes() {
     verbs.push_back(step_verb(
         "control-plane", "upgrade this node's control plane with kubeadm",
         std::string("Refuses unless the manifests of all static Pods are complete, runs kubeadm upgrade, and then "
-                    "reads the version of each manifest: kubeadm's "
-                    "exit code alone is not trusted. ") +
+                    "reads the version of each manifest: kubeadm's exit code alone is not trusted. ") +
             k_job_words,
         {{"kmm-worker kubernetes control-plane --target v1.35.4 --first", "kubeadm upgrade apply"},
          {"kmm-worker kubernetes control-plane --target v1.35.4", "kubeadm upgrade node"}},
@@ -334,8 +330,7 @@ std::vector<cli::Verb> verbs_kubernetes() {
     verbs.push_back(step_verb(
         "kubelet", "switch this node's kubelet to another version",
         std::string("On a worker node kubeadm upgrade node runs first. The kubelet is replaced and restarted, and must "
-                    "run the new version for some seconds. Drain the "
-                    "node first. ") +
+                    "run the new version for some seconds. Drain the node first. ") +
             k_job_words,
         {{"kmm-worker kubernetes kubelet --target v1.35.4 --switch packages", "with apt-get or dnf"},
          {"kmm-worker kubernetes kubelet --target v1.35.4 --switch binaries", "from /usr/local/kubernetes/1.35.4"}},
@@ -380,9 +375,9 @@ std::vector<cli::Verb> verbs_kubernetes() {
     };
 
     verbs.push_back(step_verb("repair", "restore manifests that a killed kubeadm lost",
-                              "kubeadm swaps a manifest with two renames; if it is killed in between, the component is "
-                              "gone. Each missing or damaged manifest is restored from kubeadm's newest "
-                              "complete backup in /etc/kubernetes/tmp. Nothing changes unless all can be restored.",
+                              "kubeadm swaps a manifest with two renames; if it is killed in between, the component "
+                              "is gone. Each missing or damaged manifest is restored from kubeadm's newest complete "
+                              "backup in /etc/kubernetes/tmp. Nothing changes unless all can be restored.",
                               {{"kmm-worker kubernetes repair", "then run control-plane again"}}, {}));
     verbs.back().run = [](const cli::Args& args, cli::Context& context) {
         const Here here(args, context);
@@ -391,8 +386,8 @@ std::vector<cli::Verb> verbs_kubernetes() {
 
     verbs.push_back(
         step_verb("restore", "restore the files of a backup",
-                  "Verifies the backup, then writes each file that differs, manifests last. Refused if the version of "
-                  "etcd differs from the backup: its data would need a snapshot.",
+                  "Verifies the backup, then writes each file that differs, manifests last. Refused if the version "
+                  "of etcd differs from the backup: its data would need a snapshot.",
                   {{"kmm-worker kubernetes restore --name before-v1.35.4", "back to the files of that backup"}},
                   {name_option()}));
     verbs.back().run = [](const cli::Args& args, cli::Context& context) {

@@ -85,8 +85,8 @@ cli::Verb verb_restore_etcd() {
         "beside the data that is in use, by a static Pod with the etcd of the backup, and stops nothing. stop takes "
         "the manifests of the control plane away. swap puts the restored data in its place and keeps the old. start "
         "starts etcd, prove waits for its quorum, servers restores the other files. look changes nothing; give and "
-        "take bring the snapshot of one member to another. What was written since the snapshot is lost: "
-        "kmm-upgrade abort --rollback all --restore-etcd asks for that and does it in order.",
+        "take bring the snapshot of one member to another. What was written since the snapshot is lost: kmm-upgrade "
+        "abort --rollback all --restore-etcd asks for that and does it in order.",
         {{"kmm-worker kubernetes restore-etcd look --name before-v1.35.4 --id r1", "what would be restored"}},
         {name, cli::option("id", "ID", "the restore, the same on all members"),
          cli::option("sha256", "DIGEST", "of the snapshot that all members restore"),

@@ -307,12 +307,11 @@ cli::Verb verb_status() {
     verb.name = "status";
     verb.summary = "show live modules: build, taint, users";
     verb.description =
-        "Without MODULE all modules of the kernel are shown. -o wide adds the build id and the parameters. A "
-        "module that is not live has the state absent, which is not an error. Needs no root.\n\n"
-        "With --expect each module must be live with the identity that the image, .ko file or directory has; "
-        "without MODULE all its modules are compared: by the SHA-256 of the bytes that kmm-worker loaded since "
-        "the last boot, else by build id, else by srcversion; \"same\" says by which. Any other result is exit code "
-        "10.\n\n"
+        "Without MODULE all modules of the kernel are shown. -o wide adds the build id and the parameters. A module "
+        "that is not live has the state absent, which is not an error. Needs no root.\n\n"
+        "With --expect each module must be live with the identity that the image, .ko file or directory has; without "
+        "MODULE all its modules are compared: by the SHA-256 of the bytes that kmm-worker loaded since the last "
+        "boot, else by build id, else by srcversion; \"same\" says by which. Any other result is exit code 10.\n\n"
         "--metrics writes 1 for each module that is live, with --expect only if it is the same, else 0, for "
         "node_exporter's textfile collector.";
     verb.examples = {{"kmm-worker status kmm_hello", "one module"}, {"kmm-worker status -o json", "all, for scripts"},

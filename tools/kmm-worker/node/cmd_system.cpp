@@ -202,9 +202,9 @@ std::vector<cli::Verb> verbs_system() {
                     "What kmm-upgrade start kernel asks before and after each step. Changes nothing.",
                     {{"kmm-worker node facts -o json", "for programs"}}, {}, run_system_facts),
         system_verb("install", "install a kernel release with a command",
-                    "Runs COMMAND by sh, as root, with the release as $1 and as KMM_KERNEL_RELEASE. It is run "
-                    "on a node that runs the release, too: the default of its boot loader may be another. It runs "
-                    "as a detached job: a lost connection, a killed caller or --timeout does not end it, and the same "
+                    "Runs COMMAND by sh, as root, with the release as $1 and as KMM_KERNEL_RELEASE. It is run on a "
+                    "node that runs the release, too: the default of its boot loader may be another. It runs as a "
+                    "detached job: a lost connection, a killed caller or --timeout does not end it, and the same "
                     "command waits for it or takes its result. COMMAND is run again if its result was lost, so it "
                     "must be repeatable. Only a boot proves what it did: the exit code says that COMMAND succeeded.",
                     {{"kmm-worker node install --to 6.1.0-60-amd64 --command 'apt-get install -y linux-image-$1'",
@@ -213,8 +213,8 @@ std::vector<cli::Verb> verbs_system() {
                      cli::required(cli::option("command", "COMMAND", "installs the release; $1 is the release"))},
                     run_install),
         system_verb("reboot", "reboot this node, once for a boot",
-                    "Asks systemd for a reboot if the node still runs the boot of --boot-id; a node that has rebooted "
-                    "since is left alone. Refused (exit 75) while a job of node install runs.",
+                    "Asks systemd for a reboot if the node still runs the boot of --boot-id; a node that has "
+                    "rebooted since is left alone. Refused (exit 75) while a job of node install runs.",
                     {{"kmm-worker node reboot --boot-id 5f0e7d0c-0f0d-4a43-8b3c-d1a4e3a0c9f1",
                       "the boot id is that of node facts"}},
                     {cli::required(cli::option("boot-id", "ID", "boot that is to end"))}, run_reboot),
