@@ -105,13 +105,8 @@ void check_own_directory(const std::string& path) {
 }
 
 void require_rights(const std::string& path, int rights, const std::string& verb) {
-    if (::faccessat(AT_FDCWD, path.c_str(), rights, AT_EACCESS) == 0) { return; }
-    // faccessat is faccessat2, which seccomp profiles of older container runtimes answer with EPERM; access is not.
-    if (errno == EPERM && ::access(path.c_str(), rights) == 0) { return; }
-    const int saved = errno;
-    Error error = from_errno(saved, fmt::format("cannot {} in {}", verb, path));
-    if (saved == EACCES) { error.hint("chmod 0700 " + base::shell_word(path)); }
-    throw error;
+    if (::faccessat(AT_FDCWD, path.c_str(), rights, AT_EACCESS) == 0 || errno != EACCES) return;
+    throw from_errno(EACCES, fmt::format("cannot {} in {}", verb, path)).hint("chmod 0700 " + base::shell_word(path));
 }
 
 }  // namespace kmm::record

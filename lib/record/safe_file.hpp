@@ -21,11 +21,11 @@ namespace kmm::record {
 [[nodiscard]] std::optional<std::string> read_own_file(const std::string& path);
 
 /// Errors: no_permission (77) "unsafe-state-dir" for a link, another owner, a directory that group or others may write,
-/// or a parent in which others may replace it; not_found when absent; from_errno where its mode keeps this user out.
+/// or a parent in which others may replace it; not_found when absent; that of require_rights.
 void check_own_directory(const std::string& path);
 
-/// Errors: from_errno where the mode of the user's own directory `path` does not let it `verb` ("read", "write") there,
-/// which is `rights` (R_OK, W_OK, X_OK).
+/// Errors: no_permission where the mode of the user's own directory `path` does not let it `verb` ("read", "write")
+/// there, which is `rights` (R_OK, W_OK, X_OK). Whatever else keeps it out is left to what opens a file there.
 void require_rights(const std::string& path, int rights, const std::string& verb);
 
 }  // namespace kmm::record

@@ -4,8 +4,7 @@
 //
 // Layout of DIR (0700, owned by the effective user):
 //   lock                never renamed, never deleted; OFD-locked by the one writer; its text is the owner record
-//   journal.ndjson      one JSON object a line: {"seq","prev","time","payload","mac","crc"}; seq 1 carries the run's
-//   header
+//   journal.ndjson      one JSON object a line: {"seq","prev","time","payload","mac","crc"}; the first has the header
 //   upgrade.json        {"formatVersion","serial","payload","checksum"}: the run at its last stop; a journal that ends
 //   before it is damaged backup/N.json       the last five good snapshots history/SERIAL-...  journals of ended runs
 #pragma once
