@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include <algorithm>
 #include <charconv>
 #include <filesystem>
 
@@ -13,10 +12,11 @@
 #include "base/error.hpp"
 #include "base/last_errno.hpp"
 #include "base/text.hpp"
-#include "sys/fd.hpp"
 #include "sys/directory.hpp"
+#include "sys/fd.hpp"
 #include "sys/file_ops.hpp"
 #include "sys/missing_file.hpp"
+#include "sys/real_path.hpp"
 #include "sys/trust.hpp"
 
 namespace kmm::cli {
@@ -115,7 +115,7 @@ void require_way_stays(const std::string& path) {
     const fs::path here = fs::canonical(".", error);
     const fs::path there = error ? fs::path() : fs::weakly_canonical(here / given, error);
     if (error) return;  // what opens it says why it cannot
-    if (std::mismatch(here.begin(), here.end(), there.begin(), there.end()).first == here.end()) return;
+    if (sys::is_below(here, there)) return;
     throw Error(Exit::io, "io",
                 fmt::format("writing {}: expected a place below the working directory, found that links lead to {}",
                             base::escape(path), base::escape(there.native())))

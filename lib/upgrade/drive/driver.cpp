@@ -446,7 +446,7 @@ void Driver::retry(const std::string& node, const Revision& revision) {
             throw Error(Exit::paused, "not-failed",
                         fmt::format("the upgrade is in state {}: {}", run.state,
                                     has_failed_node ? "a node has failed, expected its name"
-                                                         : "no step of the run has failed"))
+                                                    : "no step of the run has failed"))
                 .hint(upgrade::next_commands(run).front());
         record_run(EventKind::resumed, "", "", facts_of(revision));
         return retry_stage();

@@ -16,6 +16,7 @@
 #include "base/text.hpp"
 #include "cluster/folder/text_source.hpp"
 #include "report/formats.hpp"
+#include "sys/real_path.hpp"
 
 namespace kmm::tool_plan {
 
@@ -35,11 +36,9 @@ std::optional<Identity> identity_of(const std::string& file) {
 bool is_read_of(const std::string& directory, const std::string& file) {
     std::error_code error;
     if (!std::filesystem::is_directory(directory, error)) { return false; }
-    const auto top = std::filesystem::canonical(directory, error);
-    const auto place = std::filesystem::canonical(file, error);
-    const auto first_apart = std::mismatch(top.begin(), top.end(), place.begin(), place.end()).first;
-    if (error || first_apart != top.end()) { return false; }
-    const auto name = place.filename().native();
+    const auto top = sys::real_path(directory), place = sys::real_path(file);
+    if (!top || !place || !sys::is_below(*top, *place)) { return false; }
+    const auto name = place->filename().native();
     const auto has_end = [&](const std::string& end) { return name.ends_with(end) || name.ends_with(end + ".gz"); };
     if (has_end(".json")) {
         return cluster::TextSource(file).front().find("\"apiVersion\":") != std::string_view::npos;
