@@ -26,6 +26,7 @@
 #include "registry/local/policy_files.hpp"
 #include "registry/unpack/layer_service.hpp"
 #include "sandbox/sandbox.hpp"
+#include "sys/directory.hpp"
 #include "sys/file_ops.hpp"
 #include "sys/signals.hpp"
 
