@@ -272,15 +272,16 @@ Error Client::not_waited_for(const std::string& reason) const {
         .hint("kubectl get --raw /readyz shows whether the API server is up");
 }
 
-Error Client::given_up(Error error, const Action& action, milliseconds spent, std::optional<milliseconds> wish) const {
+Error Client::given_up(Error error, const Action& action, milliseconds spent,
+                       std::optional<milliseconds> retry_after) const {
     if (error.http_cause()) {
-        if (!wish || spent + *wish < options_.api_timeout) { return error; }
+        if (!retry_after || spent + *retry_after < options_.api_timeout) { return error; }
         const std::string hint = error.hint();
         const auto asked =
             fmt::format("the server asks to wait {}, which is longer than --api-timeout {} leaves: try again then",
-                        base::format_duration(*wish), base::format_duration(options_.api_timeout));
+                        base::format_duration(*retry_after), base::format_duration(options_.api_timeout));
         return std::move(error)
-            .detail("retry after", base::format_duration(*wish))
+            .detail("retry after", base::format_duration(*retry_after))
             .hint(hint.empty() ? asked : hint + "\n" + asked);
     }
     const std::string* proxy = proxy_in(error);
@@ -378,7 +379,7 @@ Reply Client::exchange(const Call& call) {
         if (call.method != "GET" && options_.before_change) { options_.before_change(); }
         Reply reply;
         reply.uncertain = uncertain;
-        std::optional<milliseconds> wish;
+        std::optional<milliseconds> retry_after;
         std::optional<Error> error;
         std::uint64_t generation = 0;
         try {
@@ -395,10 +396,10 @@ Reply Client::exchange(const Call& call) {
                 has_refreshed = true;
                 continue;
             }
-            wish = net::retry_after(response, seams_.clock.now_unix());
+            retry_after = net::retry_after(response, seams_.clock.now_unix());
             if (call.is_answer && call.is_answer(*reply.failure)) {
                 if (!is_busy) { tell_return(); }
-                reply.retry_after = wish;
+                reply.retry_after = retry_after;
                 return reply;
             }
             error = to_error(*reply.failure, call.action);
@@ -437,8 +438,10 @@ Reply Client::exchange(const Call& call) {
         ++failures;
         const milliseconds spent = seams_.clock.monotonic() - start;
         milliseconds wait = net::retry_delay(options_.retry, failures, std::nullopt, chance());
-        wait = std::max(wait, wish.value_or(milliseconds(0)));
-        if (spent + wait >= options_.api_timeout) { throw given_up(std::move(*error), call.action, spent, wish); }
+        wait = std::max(wait, retry_after.value_or(milliseconds(0)));
+        if (spent + wait >= options_.api_timeout) {
+            throw given_up(std::move(*error), call.action, spent, retry_after);
+        }
         pause(wait, Outage{connection_.server, outage_reason(*error), spent, wait});
     }
 }

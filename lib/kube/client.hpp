@@ -247,10 +247,10 @@ private:
     [[nodiscard]] bool is_unwanted() const { return options_.stop_waiting && options_.stop_waiting(); }
     /// What a wait for this server ends with once is_unwanted().
     [[nodiscard]] Error not_waited_for(const std::string& reason) const;
-    /// What exchange() ends with after `spent`, when the next try, perhaps after the `wish` of the server, would come
+    /// What exchange() ends with after `spent`, when the next try, perhaps after the `retry_after` of the server, comes
     /// after the api_timeout.
     [[nodiscard]] Error given_up(Error error, const Action& action, std::chrono::milliseconds spent,
-                                 std::optional<std::chrono::milliseconds> wish) const;
+                                 std::optional<std::chrono::milliseconds> retry_after) const;
     value::Node write(Call call, const Resource& resource, const Key& key, std::string_view subresource,
                       DryRun dry_run);
 

@@ -34,8 +34,8 @@ struct RetryPolicy {
 /// century), "Sun Nov  6 08:49:37 1994".
 [[nodiscard]] std::optional<std::int64_t> parse_http_date(std::string_view text);
 
-/// The wait before the next try after `failures` (from 1) failures: the server's wish if it is longer than our own
-/// exponential wait, never above the cap. `random` is from [0, 1).
+/// The wait before the next try after `failures` (from 1) failures: the server's Retry-After if it is longer than our
+/// own exponential wait, never above the cap. `random` is from [0, 1).
 [[nodiscard]] std::chrono::milliseconds retry_delay(const RetryPolicy& policy, int failures,
                                                     std::optional<std::chrono::milliseconds> retry_after,
                                                     double random);

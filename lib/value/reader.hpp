@@ -21,6 +21,9 @@ struct ReadLimits {
     /// YAML is refused where kubectl, which splits a file at its --- lines before YAML is read, refuses it: a directive
     /// (%YAML), a document that begins with "...", a text behind "---". Other readers take all three.
     bool is_split_first = false;
+    /// Of the keys of a YAML mapping that are equal the last one is taken, in the place of the first, as readers of Go
+    /// do that are not strict. Each but the first is a "duplicate-key" all the same.
+    bool is_last_taken = false;
 };
 
 /// Reads YAML (one or more documents) as Go's sigs.k8s.io/yaml does: plain y/yes/on/true are booleans, 0x1 and 010 are

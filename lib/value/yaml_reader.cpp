@@ -51,6 +51,21 @@ Mark to_mark(const YAML::Mark& mark) noexcept {
     return Mark{static_cast<std::uint32_t>(mark.line + 1), static_cast<std::uint32_t>(mark.column + 1)};
 }
 
+/// Of members with equal keys the last one takes the place of the first.
+void keep_last(std::vector<Member>& members) {
+    std::vector<Member> kept;
+    std::unordered_map<std::string, std::size_t> places;
+    for (auto& member : members) {
+        const auto [place, is_first] = places.emplace(member.key, kept.size());
+        if (is_first) {
+            kept.push_back(std::move(member));
+        } else {
+            kept[place->second] = std::move(member);
+        }
+    }
+    members = std::move(kept);
+}
+
 /// What an alias of an anchor costs.
 struct Weight {
     std::size_t nodes = 0, bytes = 0, depth = 0;
@@ -144,6 +159,7 @@ private:
         std::unordered_map<std::string, Mark> seen;
         Mark merge_mark;               ///< of that key
         std::vector<std::pair<Node, Mark>> merged;  ///< what "<<" keys stand for, and their places
+        bool has_repeats = false;  ///< members with equal keys, of which the last one counts
         bool runs_on = false;  ///< a second object began in it, without a line "---"
     };
 
@@ -218,13 +234,14 @@ private:
         const bool plain_tag = tag.empty() || tag == "?" || tag == "!" || is_core(tag, "map") || is_core(tag, "seq");
         if (!plain_tag) report_tag(tag, mark);
         node.set_mark(mark);
-        stack_.push_back(Frame{std::move(node), anchor, false, false, false, std::nullopt, {}, {}, {}, false});
+        stack_.push_back(Frame{std::move(node), anchor, false, false, false, std::nullopt, {}, {}, {}, false, false});
         spend(Weight{1, 0, 0}, mark);
     }
 
     void close() {
         Frame frame = std::move(stack_.back());
         stack_.pop_back();
+        if (frame.has_repeats) keep_last(frame.node.members());
         for (auto& [source, place] : frame.merged) merge(frame, source, place);
         const auto mark = frame.node.mark();
         finish(std::move(frame.node), mark, frame.anchor, Plain::no, Counted::yes);
@@ -316,6 +333,10 @@ private:
         const auto [old, fresh] = frame.seen.emplace(node.text(), mark);
         if (!fresh) {
             diagnostics_.push_back(duplicate_key(node.text(), file_, mark, old->second));
+            if (limits_.is_last_taken) {
+                frame.has_repeats = true;
+                return Member{node.text(), mark, {}};
+            }
             if (node.text() == "apiVersion" && mark.column == 1) {
                 frame.runs_on = true;
                 diagnostics_.back().hint = "if the next object begins here, put a line --- before it";

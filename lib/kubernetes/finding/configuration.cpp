@@ -2,9 +2,7 @@
 #include "kubernetes/finding/configuration.hpp"
 
 #include <algorithm>
-#include <cstdint>
 #include <initializer_list>
-#include <map>
 #include <utility>
 
 #include <fmt/format.h>
@@ -13,7 +11,6 @@
 #include "kubernetes/finding/node_findings.hpp"
 #include "kubernetes/versions/observe.hpp"
 #include "value/reader.hpp"
-#include "value/text_index.hpp"
 
 namespace kmm::kubernetes {
 namespace {
@@ -67,62 +64,22 @@ Configuration configuration_of(const Inventory& inventory, std::string_view map,
     return {std::move(documents.front().root), {}, std::move(repeated)};
 }
 
-/// Keys that were given another first character to tell them from the same key before, by their place.
-using Renamed = std::map<std::pair<std::uint32_t, std::uint32_t>, char>;
-
-/// Gives keys their names back: the last of equal ones takes the place of those before it.
-void restore(value::Node& node, const Renamed& renamed) {
-    std::vector<value::Member> kept;
-    for (auto& member : node.members()) {
-        restore(member.value, renamed);
-        const auto found = renamed.find({member.key_mark.line, member.key_mark.column});
-        if (found != renamed.end()) { member.key.front() = found->second; }
-        const auto before =
-            std::find_if(kept.begin(), kept.end(), [&](const auto& each) { return each.key == member.key; });
-        if (before == kept.end()) { kept.push_back(std::move(member)); }
-        else { *before = std::move(member); }
-    }
-    node.members() = std::move(kept);
-    for (auto& item : node.items()) { restore(item, renamed); }
-}
-
 }  // namespace
 
 std::vector<value::Document> read_as_kubeadm(std::string_view text, std::string_view file, Diagnostics& faults,
                                              std::vector<std::string>& repeated) {
-    // No key of kubeadm's begins with one of them; a key that is there again and again takes one after the other.
-    constexpr std::string_view k_marks = "$^+;=_";
-    std::string changed(value::without_bom(text));
+    value::ReadLimits limits;
+    limits.is_last_taken = true;
     Diagnostics found;
-    auto documents = value::read_yaml(changed, file, found);
-    const auto original = found;
-    Renamed renamed;
-    std::vector<std::string> places;
-    for (std::size_t at = 0; !found.empty() && at <= k_marks.size(); ++at) {
-        const bool are_all_repeats =
-            std::all_of(found.begin(), found.end(), [](const auto& each) { return each.code == "duplicate-key"; });
-        if (!are_all_repeats || at == k_marks.size()) {
-            faults.insert(faults.end(), original.begin(), original.end());
-            return documents;
-        }
-        const value::TextIndex index(changed);
-        std::vector<std::size_t> offsets;
-        for (const auto& fault : found) {
-            const auto line = static_cast<std::uint32_t>(fault.position->line);
-            const auto column = static_cast<std::uint32_t>(fault.position->column);
-            auto offset = index.offset({line, column});
-            if (changed[offset] == '"' || changed[offset] == '\'') { ++offset; }
-            offsets.push_back(offset);
-            if (renamed.emplace(std::pair(line, column), changed[offset]).second) {
-                places.push_back(fmt::format("{}: {}", fault.position->to_string(), fault.message));
-            }
-        }
-        for (const auto offset : offsets) { changed[offset] = k_marks[at]; }
-        found.clear();
-        documents = value::read_yaml(changed, file, found);
+    auto documents = value::read_yaml(text, file, found, limits);
+    const auto is_repeat = [](const Diagnostic& each) { return each.code == "duplicate-key"; };
+    if (!std::all_of(found.begin(), found.end(), is_repeat)) {
+        faults.insert(faults.end(), found.begin(), found.end());
+        return documents;
     }
-    for (auto& document : documents) { restore(document.root, renamed); }
-    repeated.insert(repeated.end(), places.begin(), places.end());
+    for (const auto& each : found) {
+        repeated.push_back(fmt::format("{}: {}", each.position->to_string(), each.message));
+    }
     return documents;
 }
 

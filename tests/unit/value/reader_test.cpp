@@ -219,6 +219,29 @@ TEST_SUITE("value::reader") {
         CHECK(documents[0].root.members()[1].key == "\u00a0");
     }
 
+    TEST_CASE("where the last of equal keys is taken it stands in the place of the first, and all are named") {
+        ReadLimits limits;
+        limits.is_last_taken = true;
+        const std::vector<Case> cases = {
+            {"twice", "a: 1\nb: 2\na: 3\n", "{\"a\":3,\"b\":2}\n!duplicate-key 3:1\n"},
+            {"four times", "a: 1\na: {b: 1}\na: []\na: x\n",
+             "{\"a\":\"x\"}\n!duplicate-key 2:1\n!duplicate-key 3:1\n!duplicate-key 4:1\n"},
+            {"nested", "m:\n  a: 1\n  a: 2\n\"m\": {c: 1, c: 2}\n",
+             "{\"m\":{\"c\":2}}\n!duplicate-key 3:3\n!duplicate-key 4:1\n!duplicate-key 4:13\n"},
+            {"by value", "1: a\n0x1: b\n", "{\"1\":\"b\"}\n!duplicate-key 2:1\n"},
+            {"no value", "a: 1\na:\n", "{\"a\":null}\n!duplicate-key 2:1\n"},
+            {"an object runs on", "apiVersion: v1\nkind: A\napiVersion: v2\nkind: B\n",
+             "{\"apiVersion\":\"v2\",\"kind\":\"B\"}\n!duplicate-key 3:1\n!duplicate-key 4:1\n"},
+            {"merged", "a: &x {k: 1, l: 2}\nb:\n  <<: *x\n  k: 3\n  k: 4\n",
+             "{\"a\":{\"k\":1,\"l\":2},\"b\":{\"k\":4,\"l\":2}}\n!duplicate-key 5:3\n"},
+            {"syntax", "a: 1\na: [\n", "!duplicate-key 2:1\n!yaml-syntax 3:1\n"},
+        };
+        for (const auto& each : cases) {
+            CAPTURE(each.name);
+            CHECK(outcome(read_yaml, each.text, limits) == each.expected);
+        }
+    }
+
     TEST_CASE("faults of YAML carry their place, and do not hide each other") {
         const std::vector<Case> cases = {
             {"duplicate", "a: 1\nb: 2\na: 3\n", "{\"a\":1,\"b\":2}\n!duplicate-key 3:1\n"},
