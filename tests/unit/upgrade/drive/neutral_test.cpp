@@ -7,6 +7,7 @@
 
 #include "support/fake_actor.hpp"
 #include "support/idle_clock.hpp"
+#include "support/mortal_journal.hpp"
 #include "sys/temp_dir.hpp"
 #include "upgrade/drive/driver.hpp"
 #include "upgrade/engine/replay.hpp"
@@ -66,24 +67,11 @@ struct Parcels {
     }
 };
 
-/// A journal whose program dies with its `dies_after`th entry.
-class Mortal final : public Journal {
-public:
-    void begin(const value::Node& header) override { entries.push_back(header); }
-    void append(const value::Node& event) override {
-        entries.push_back(event);
-        if (entries.size() > dies_after) throw bug("killed");
-    }
-    void snapshot(const value::Node&) override {}
-    std::vector<value::Node> entries;
-    std::size_t dies_after = SIZE_MAX;
-};
-
 /// One life of the program.
 struct Life {
     Parcels& parcels;
     IdleClock clock;
-    Mortal journal;
+    MortalJournal journal;
     Recorder recorder;
     bool stop = false;
     FakeActor actor;

@@ -16,6 +16,7 @@
 #include "cluster/seam/runner.hpp"
 #include "cluster/seam/store.hpp"
 #include "cluster/seam/workloads.hpp"
+#include "support/mortal_journal.hpp"
 #include "support/sanitized.hpp"
 #include "sys/clock.hpp"
 #include "upgrade/drive/driver.hpp"
@@ -425,19 +426,6 @@ struct World {
         }
         return text;
     }
-};
-
-/// A journal in memory whose program dies once it has more than `dies_after` entries.
-class MortalJournal final : public Journal {
-public:
-    void begin(const value::Node& header) override { entries.push_back(header); }
-    void append(const value::Node& event) override {
-        entries.push_back(event);
-        if (entries.size() > dies_after) throw bug("killed");
-    }
-    void snapshot(const value::Node&) override {}
-    std::vector<value::Node> entries;
-    std::size_t dies_after = SIZE_MAX;
 };
 
 /// A run being driven in memory.

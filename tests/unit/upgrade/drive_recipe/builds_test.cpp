@@ -2,12 +2,8 @@
 // Pull first, build second, else wait.
 #include <doctest/doctest.h>
 
-#include "unit/upgrade/drive_recipe/memory_api.hpp"
-#include "upgrade/drive/driver.hpp"
-#include "upgrade/drive_recipe/plan_rollout.hpp"
+#include "unit/upgrade/drive_recipe/recipe_life.hpp"
 #include "upgrade/drive_recipe/readiness.hpp"
-#include "upgrade/drive_recipe/recipe_actor.hpp"
-#include "upgrade/engine/replay.hpp"
 
 using namespace kmm;
 using namespace kmm::drive;
@@ -34,11 +30,7 @@ Node vendor_driver(const std::string& image) {
         image + "'}]}}}}");
 }
 
-struct Rollout {
-    MemoryApi api;
-    IdleClock clock;
-    FixedRandom random;
-    MemoryJournal journal;
+struct Rollout : RecipeLife<IdleClock> {
     std::vector<std::string> said;
 
     Rollout(const std::string& image, bool has_build) {
@@ -52,34 +44,13 @@ struct Rollout {
         release.revision = 1;
         if (has_build) release.states.push_back({"demo/0000-build", "demo", "", {}, {{"", build_job(), true}}});
         release.states.push_back({"demo/1000-driver", "demo", "", {}, {{"", vendor_driver(image), false}}});
-        const auto client = client_of();
-        ReleaseStore(*client, "kube-system").put(release);
-        RecipeRequest request;
-        request.lineage = "me";
-        request.created = "t0";
-        request.options.node_timeout_ms = 20'000;
-        request.subject.name = "demo";
-        request.subject.space = "kube-system";
-        journal.begin(upgrade::encode(rollout_run(request, release, nullptr)));
-    }
-    std::unique_ptr<kube::Client> client_of() {
-        kube::Connection connection;
-        connection.server = "http://127.0.0.1:1";
-        return std::make_unique<kube::Client>(
-            std::move(connection), kube::Seams{[this] { return std::make_unique<MemoryHttp>(api); }, clock, random});
-    }
-    [[nodiscard]] upgrade::Run replayed() const {
-        std::vector<upgrade::TimedPayload> entries;
-        for (const auto& entry : journal.entries) entries.push_back({"t", entry});
-        return upgrade::replay(entries, rc::procedures());
+        const auto own = client();
+        ReleaseStore(*own, "kube-system").put(release);
+        journal.begin(upgrade::encode(rollout_run(request_of(release, 20'000), release, nullptr)));
     }
     Ended go() {
-        const auto client = client_of();
-        Recorder recorder(replayed(), journal, clock, {});
-        const auto never = [] { return false; };
-        RecipeActor actor(*client, recorder, clock, never, [this](const auto& text) { said.push_back(text); }, false);
-        Driver driver(actor, recorder, clock, never);
-        return driver.walk();
+        say = [this](const std::string& text) { said.push_back(text); };
+        return live(journal);
     }
 };
 

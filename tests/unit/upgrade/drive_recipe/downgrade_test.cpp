@@ -2,11 +2,8 @@
 // A recipe goes to a lower version on two nodes; the program dies at every record and every request.
 #include <doctest/doctest.h>
 
-#include "unit/upgrade/drive_recipe/memory_api.hpp"
-#include "upgrade/drive/driver.hpp"
+#include "unit/upgrade/drive_recipe/recipe_life.hpp"
 #include "upgrade/drive_recipe/downgrade.hpp"
-#include "upgrade/drive_recipe/recipe_actor.hpp"
-#include "upgrade/engine/replay.hpp"
 
 using namespace kmm;
 using namespace kmm::drive;
@@ -51,11 +48,7 @@ rc::Release release_of(const std::string& version, std::int64_t revision, const 
     return release;
 }
 
-struct Scene {
-    MemoryApi api;
-    IdleClock clock;
-    FixedRandom random;
-    MemoryJournal journal;
+struct Scene : RecipeLife<IdleClock> {
     int countdown = -1;  ///< points until the program dies; below 0: never
     int points = 0;
 
@@ -69,7 +62,7 @@ struct Scene {
             json("{apiVersion: v1, kind: Pod, metadata: {name: proxy, namespace: kube-system}, spec: {nodeName: "
                  "node-a, tolerations: [{operator: Exists}]}, "
                  "status: {phase: Running}}"));
-        auto client = client_of();
+        const auto client = this->client();
         // What runs is the release before, 0.0.2.
         auto running = driver_object("new");
         running.find("metadata")->set("labels", json("{kmmtools.dev/recipe: demo}"));
@@ -83,12 +76,7 @@ struct Scene {
         Objects objects(*client);
         OwnObjects own(*client, objects, clock, [] { return false; }, [](const auto&) {}, "demo", {});
         const auto nodes = driver_nodes(*client, objects, review(now, *client, objects, own, kube::Force::no, true));
-        RecipeRequest request;
-        request.lineage = "second";
-        request.created = "t0";
-        request.options.node_timeout_ms = 20'000;
-        request.subject.name = "demo";
-        request.subject.space = "kube-system";
+        const auto request = request_of(now, 20'000);
         journal.begin(upgrade::encode(rollout_run(request, now, &before, nodes)));
         api.on_request = [this](const std::string&, bool) { point(); };
     }
@@ -97,39 +85,10 @@ struct Scene {
         ++points;
         if (countdown >= 0 && countdown-- == 0) throw Killed{};
     }
-    std::unique_ptr<kube::Client> client_of() {
-        kube::Connection connection;
-        connection.server = "http://127.0.0.1:1";
-        return std::make_unique<kube::Client>(
-            std::move(connection), kube::Seams{[this] { return std::make_unique<MemoryHttp>(api); }, clock, random});
-    }
-    struct Dying final : Journal {
-        explicit Dying(Scene& scene) : scene_(scene) {}
-        void begin(const Node& header) override { scene_.journal.begin(header); }
-        void append(const Node& event) override {
-            scene_.point();
-            scene_.journal.append(event);
-            scene_.point();
-        }
-        void snapshot(const Node&) override {}
-        Scene& scene_;
-    };
-    [[nodiscard]] upgrade::Run replayed() const {
-        std::vector<upgrade::TimedPayload> entries;
-        for (const auto& entry : journal.entries) entries.push_back({"t", entry});
-        return upgrade::replay(entries, rc::procedures());
-    }
     /// One process: goes on, or aborts.
     Ended go(std::optional<upgrade::Rollback> abort = std::nullopt) {
-        const auto client = client_of();
-        Dying dying(*this);
-        Recorder recorder(replayed(), dying, clock, {});
-        const auto never = [] { return false; };
-        RecipeActor actor(*client, recorder, clock, never, [](const auto&) {}, false);
-        Driver driver(actor, recorder, clock, never);
-        if (abort) return driver.abort(*abort);
-        driver.resume();
-        return driver.walk();
+        PointedJournal pointed(journal, [this](const Node*) { point(); });
+        return live(pointed, abort);
     }
     [[nodiscard]] bool is_tainted() const {
         for (const auto* node : {"nodes//node-a", "nodes//node-b"}) {

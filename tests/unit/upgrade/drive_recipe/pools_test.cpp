@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "cluster/live/machine_pools.hpp"
-#include "unit/upgrade/drive_recipe/memory_api.hpp"
+#include "unit/upgrade/drive_recipe/recipe_life.hpp"
 #include "upgrade/actor_parts/pool_pauses.hpp"
 #include "upgrade/drive_recipe/plan_rollout.hpp"
 #include "upgrade/recipe/subject.hpp"
@@ -26,10 +26,7 @@ struct Pools {
         pool("master", "node-role.kubernetes.io/master", false);
         pool("worker", "node-role.kubernetes.io/worker", false);
         pool("slow", "node-role.kubernetes.io/slow", true);
-        kube::Connection connection;
-        connection.server = "http://127.0.0.1:1";
-        client = std::make_unique<kube::Client>(
-            std::move(connection), kube::Seams{[this] { return std::make_unique<MemoryHttp>(api); }, clock, random});
+        client = client_of(api, clock, random);
     }
     void pool(const std::string& name, const std::string& role, bool paused) {
         api.put(json(

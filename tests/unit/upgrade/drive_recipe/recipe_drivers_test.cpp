@@ -2,7 +2,7 @@
 // A recipe whose driver has a copy for each kernel, and nodes that come back with another kernel.
 #include <doctest/doctest.h>
 
-#include "unit/upgrade/drive_recipe/memory_api.hpp"
+#include "unit/upgrade/drive_recipe/recipe_life.hpp"
 #include "upgrade/drive_recipe/recipe_drivers.hpp"
 #include "upgrade/drive_recipe/release_store.hpp"
 
@@ -56,9 +56,7 @@ struct RecipeScene {
     RecipeDrivers drivers;
 
     explicit RecipeScene(std::vector<rc::ReleaseObject> objects)
-        : client(std::make_unique<kube::Client>(
-              connection(), kube::Seams{[this] { return std::make_unique<MemoryHttp>(api); }, clock, random})),
-          drivers(*client, "kube-system") {
+        : client(client_of(api, clock, random)), drivers(*client, "kube-system") {
         boot("node-a", k_old, true);
         boot("node-b", k_old, true);
         for (auto& one : objects)
@@ -73,11 +71,6 @@ struct RecipeScene {
     [[nodiscard]] std::string problem(const std::string& node, const std::string& kernel, const std::string& driver,
                                       const std::string& before = "") {
         return drivers.problem(node, kernel, driver, before);
-    }
-    static kube::Connection connection() {
-        kube::Connection made;
-        made.server = "http://127.0.0.1:1";
-        return made;
     }
     /// The node runs `kernel`; the node feature discovery has said so, or not yet.
     void boot(const std::string& name, const std::string& kernel, bool is_labelled) {

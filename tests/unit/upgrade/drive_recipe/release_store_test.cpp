@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
-#include "unit/upgrade/drive_recipe/memory_api.hpp"
+#include "unit/upgrade/drive_recipe/recipe_life.hpp"
 #include "upgrade/drive_recipe/release_store.hpp"
 
 using namespace kmm;
@@ -40,11 +40,8 @@ TEST_CASE("a release with copies for many kernels fits a Secret") {
     MemoryApi api;
     IdleClock clock;
     FixedRandom random;
-    kube::Connection connection;
-    connection.server = "http://127.0.0.1:1";
-    kube::Client client(std::move(connection),
-                        kube::Seams{[&] { return std::make_unique<MemoryHttp>(api); }, clock, random});
-    ReleaseStore store(client, "kube-system");
+    const auto client = client_of(api, clock, random);
+    ReleaseStore store(*client, "kube-system");
     store.put(large_release(40, 50'000));
     const auto found = store.of("demo");
     REQUIRE(found.size() == 1);

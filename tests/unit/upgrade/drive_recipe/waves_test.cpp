@@ -5,11 +5,7 @@
 #include <atomic>
 #include <thread>
 
-#include "unit/upgrade/drive_recipe/memory_api.hpp"
-#include "upgrade/drive/driver.hpp"
-#include "upgrade/drive_recipe/plan_rollout.hpp"
-#include "upgrade/drive_recipe/recipe_actor.hpp"
-#include "upgrade/engine/replay.hpp"
+#include "unit/upgrade/drive_recipe/recipe_life.hpp"
 
 using namespace kmm;
 using namespace kmm::drive;
@@ -56,11 +52,7 @@ private:
 };
 
 /// "slow" gates until the last state of "quick" is applied; "main" needs both.
-struct Waves {
-    MemoryApi api;
-    SharedClock clock;
-    FixedRandom random;
-    MemoryJournal journal;
+struct Waves : RecipeLife<SharedClock> {
     std::atomic<int> countdown{-1};  ///< points until the program dies; below 0: never
     std::atomic<int> points{0};
     std::atomic<bool> is_dead{false};
@@ -84,14 +76,9 @@ struct Waves {
         add("quick", "1000", settings("quick"));
         if (has_job) add("quick", "2000", job());
         add("main", "1000", settings("main"));
-        const auto client = client_of();
+        const auto client = this->client();
         ReleaseStore(*client, "kube-system").put(release);
-        RecipeRequest request;
-        request.lineage = "me";
-        request.created = "t0";
-        request.options.node_timeout_ms = 600'000;
-        request.subject.name = "main";
-        request.subject.space = "kube-system";
+        auto request = request_of(release, 600'000);
         clock.runs = !has_waves;
         if (has_waves) request.waves = {{"slow", 1}, {"quick", 1}, {"main", 2}};
         const auto run = rollout_run(request, release, nullptr);
@@ -109,43 +96,16 @@ struct Waves {
             throw Killed{};
         }
     }
-    std::unique_ptr<kube::Client> client_of() {
-        kube::Connection connection;
-        connection.server = "http://127.0.0.1:1";
-        return std::make_unique<kube::Client>(
-            std::move(connection), kube::Seams{[this] { return std::make_unique<MemoryHttp>(api); }, clock, random});
-    }
-    struct Dying final : Journal {
-        explicit Dying(Waves& waves) : waves_(waves) {}
-        void begin(const Node& header) override { waves_.journal.begin(header); }
-        void append(const Node& event) override {
-            waves_.point();
-            waves_.journal.append(event);
-            // Without its last state, nothing that "slow" waits for comes any more.
-            if (!waves_.has_job_ && event.get_string({"node"}) == "quick/1000" &&
-                event.get_string({"event"}) == "done" && event.get_string({"step"}) == rc::k_step_gate)
-                waves_.clock.runs = true;
-            waves_.point();
-        }
-        void snapshot(const Node&) override {}
-        Waves& waves_;
-    };
-    [[nodiscard]] upgrade::Run replayed() const {
-        std::vector<upgrade::TimedPayload> entries;
-        for (const auto& entry : journal.entries) entries.push_back({"t", entry});
-        return upgrade::replay(entries, rc::procedures());
-    }
     Ended go(std::optional<upgrade::Rollback> abort = std::nullopt) {
         is_dead = false;
-        const auto client = client_of();
-        Dying dying(*this);
-        Recorder recorder(replayed(), dying, clock, {});
-        const auto never = [] { return false; };
-        RecipeActor actor(*client, recorder, clock, never, [](const auto&) {}, false);
-        Driver driver(actor, recorder, clock, never);
-        if (abort) return driver.abort(*abort);
-        driver.resume();
-        return driver.walk();
+        PointedJournal pointed(journal, [this](const Node* kept) {
+            // Without its last state, nothing that "slow" waits for comes any more.
+            if (kept != nullptr && !has_job_ && kept->get_string({"node"}) == "quick/1000" &&
+                kept->get_string({"event"}) == "done" && kept->get_string({"step"}) == rc::k_step_gate)
+                clock.runs = true;
+            point();
+        });
+        return live(pointed, abort);
     }
     void check_complete() {
         const auto run = replayed();
