@@ -6,12 +6,12 @@ import argparse
 import os
 import pathlib
 import sys
-import unittest
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "vm"))
 
 from testbed import binaries, machine_disk  # noqa: E402
+from testbed.testing import run_suite  # noqa: E402
 
 
 def main():
@@ -32,11 +32,7 @@ def main():
         print(f"SKIP: {error}")
         return 77
     os.environ.update(KMM_LAB_DIR=options.dir, KMM_LAB_BUILD=options.build, KMM_BIN_DIR=options.bin)
-    suite = unittest.defaultTestLoader.loadTestsFromNames(options.tests)
-    if suite.countTestCases() == 0:
-        print("no tests found", file=sys.stderr)
-        return 1
-    return 0 if unittest.TextTestRunner(verbosity=2, stream=sys.stdout).run(suite).wasSuccessful() else 1
+    return run_suite(options.tests)
 
 
 if __name__ == "__main__":

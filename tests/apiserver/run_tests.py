@@ -4,11 +4,11 @@
 import argparse
 import os
 import sys
-import unittest
 
 sys.dont_write_bytecode = True
 
 from testbed.servers import Cluster  # noqa: E402
+from testbed.testing import run_suite  # noqa: E402
 
 
 def main():
@@ -26,11 +26,7 @@ def main():
         print(f"the servers of {options.dir} are not running: {cluster.state()}")
         return 1
     os.environ.update(KMM_CLUSTER_DIR=options.dir, KMM_BIN_DIR=options.bin, KMM_FAKE_DIR=options.fake)
-    suite = unittest.defaultTestLoader.loadTestsFromNames(options.tests)
-    if suite.countTestCases() == 0:
-        print("no tests found", file=sys.stderr)
-        return 1
-    return 0 if unittest.TextTestRunner(verbosity=2, stream=sys.stdout).run(suite).wasSuccessful() else 1
+    return run_suite(options.tests)
 
 
 if __name__ == "__main__":

@@ -3,10 +3,8 @@
 and how it ends."""
 import base64
 import datetime
-import json
 import os
 import pathlib
-import subprocess
 import sys
 import tempfile
 
@@ -19,7 +17,8 @@ import fake_kubernetes_fleet  # noqa: E402
 TARGET = fake_kubernetes_fleet.TARGET
 POLICY = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/kmm-upgrade-freeze"
 NOTICE = "/api/v1/namespaces/kube-system/configmaps/kmm-upgrade-freeze"
-IGNORED = "drain-unmanaged,other-orchestrators"
+START = ("start", "kubernetes", TARGET, "--switch", "binaries", "--via", "ssh", "--manual",
+         "--ignore-checks", "drain-unmanaged,other-orchestrators")
 
 
 class Frozen(ClusterCase):
@@ -39,30 +38,7 @@ class Frozen(ClusterCase):
             self.addCleanup(self.free, f"/api/v1/namespaces/{name}/configmaps/plain")
         for path in (NOTICE, POLICY, POLICY.replace("policies/", "policybindings/")):
             self.addCleanup(self.free, path)
-        text = subprocess.run(
-            [
-                sys.executable,
-                str(ROOT / "tests/support/kubeadm_dump.py"),
-                "--kinds",
-                "Node,Pod,ConfigMap,Deployment",
-                "cp1=v1.34.4/v1.34.4",
-                "w1=v1.34.4",
-            ],
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
-        for thing in json.loads(text)["items"]:
-            if thing["metadata"].get("namespace", "kube-system") != "kube-system":
-                self.namespace(thing["metadata"]["namespace"])
-            thing["metadata"].pop("ownerReferences", None)
-            if thing["kind"] == "Deployment":
-                thing["spec"]["paused"] = True  # its Pods are among those of the dump
-            path = self.api.path_of(thing)
-            self.api.create({key: part for key, part in thing.items() if key != "status" or thing["kind"] == "Node"})
-            self.addCleanup(self.api.delete, path, **({"gracePeriodSeconds": 0} if thing["kind"] == "Pod" else {}))
-            if thing["kind"] == "Pod":
-                self.api.patch(f"{path}/status", {"status": thing["status"]})
+        self.load_dump("cp1=v1.34.4/v1.34.4", "w1=v1.34.4")
 
     def upgrade(self, *words, expect=0):
         environment = {
@@ -115,21 +91,7 @@ class Frozen(ClusterCase):
         self.api.create(self.release("frozen", 1))
         old = "/api/v1/namespaces/frozen/secrets/sh.helm.release.v1.web.v1"
         status = {"metadata": {"labels": {"status": "superseded"}}}
-        self.upgrade(
-            "start",
-            "kubernetes",
-            TARGET,
-            "--switch",
-            "binaries",
-            "--via",
-            "ssh",
-            "--manual",
-            "--ignore-checks",
-            IGNORED,
-            "--freeze-except",
-            "exempt",
-            expect=11,
-        )
+        self.upgrade(*START, "--freeze-except", "exempt", expect=11)
         # It ends 24 hours after the server has taken it, by the clock of the server.
         notice = self.api.get(NOTICE)
         end, begin = (
@@ -180,18 +142,6 @@ class Frozen(ClusterCase):
         self.upgrade("guard", "--", "true")
         # The next upgrade freezes as the first one did.
         self.upgrade("delete")
-        self.upgrade(
-            "start",
-            "kubernetes",
-            TARGET,
-            "--switch",
-            "binaries",
-            "--via",
-            "ssh",
-            "--manual",
-            "--ignore-checks",
-            IGNORED,
-            expect=11,
-        )
+        self.upgrade(*START, expect=11)
         self.refused(self.api.create, self.release("exempt", 2))
         self.upgrade("abort")

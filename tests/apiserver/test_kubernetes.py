@@ -3,7 +3,6 @@
 import json
 import pathlib
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
@@ -18,29 +17,6 @@ DUMPED = ("nodes,pods,configmaps,poddisruptionbudgets,apiservices,customresource
 
 
 class Observed(ClusterCase):
-    def load(self, *nodes):
-        """The Nodes, Pods, ConfigMaps and CoreDNS of a kubeadm cluster; Pods without owners, which are not there."""
-        text = subprocess.run(
-            [sys.executable, str(ROOT / "tests/support/kubeadm_dump.py"),
-             "--kinds", "Node,Pod,ConfigMap,Deployment", *nodes],
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
-        for thing in json.loads(text)["items"]:
-            if thing["metadata"].get("namespace", "kube-system") != "kube-system":
-                self.namespace(thing["metadata"]["namespace"])
-            thing["metadata"].pop("ownerReferences", None)
-            if thing["kind"] == "Deployment":
-                thing["spec"]["paused"] = True  # its Pods are among those of the dump
-            path = self.api.path_of(thing)
-            self.api.create({key: part for key, part in thing.items() if key != "status" or thing["kind"] == "Node"})
-            if thing["kind"] == "Pod":
-                self.addCleanup(self.api.delete, path, gracePeriodSeconds=0)
-                self.api.patch(f"{path}/status", {"status": thing["status"]})
-            else:
-                self.addCleanup(self.api.delete, path)
-
     def dump(self):
         file = tempfile.NamedTemporaryFile("w", suffix=".json", encoding="utf-8")
         self.addCleanup(file.close)
@@ -49,7 +25,7 @@ class Observed(ClusterCase):
         return ("-f", file.name)
 
     def test_live_and_from_a_dump(self):
-        self.load("kube-a=v1.34.4/v1.34.4", "kube-b=v1.34.4/v1.34.4", "kube-c=v1.34.4")
+        self.load_dump("kube-a=v1.34.4/v1.34.4", "kube-b=v1.34.4/v1.34.4", "kube-c=v1.34.4")
         live, dump = ("--kubeconfig", self.cluster.kubeconfig), self.dump()
         for line in (
             ("versions", "-o", "json"),
@@ -138,7 +114,7 @@ class Observed(ClusterCase):
         self.assertEqual([found for found in facts["unread"] if found["field"] in ("etcd", "apiServer")], [])
 
     def test_a_mixed_cluster(self):
-        self.load("kube-a=v1.34.4/v1.35.4", "kube-b=v1.34.4/v1.34.4", "kube-c=v1.33.1")
+        self.load_dump("kube-a=v1.34.4/v1.35.4", "kube-b=v1.34.4/v1.34.4", "kube-c=v1.33.1")
         live = ("--kubeconfig", self.cluster.kubeconfig)
         rows = json.loads(self.tool("kmm-upgrade", "versions", "-o", "json", *live))["kube_versions"]
         self.assertEqual({row["version"]: row["state"] for row in rows if row["control_planes"] + row["kubelets"]},

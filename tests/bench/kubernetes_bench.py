@@ -12,8 +12,6 @@ each; what a program itself computes is said besides.
   --check  fails if a ratio is above its goal
 """
 
-import argparse
-import concurrent.futures
 import json
 import os
 import pathlib
@@ -26,12 +24,10 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "support"), str(HERE.parent / "apiserver")]
 
 import kubeadm_dump  # noqa: E402
-from live_bench import Best, build_kubectl  # noqa: E402
+import live_bench  # noqa: E402
 from testbed import etcd  # noqa: E402
-from testbed.servers import Cluster  # noqa: E402
-from lab.common import LabError, stop_process  # noqa: E402
+from lab.common import stop_process  # noqa: E402
 
-GOAL = 1.5
 VERSION = "v1.34.4"
 MASTERS = 3
 # What a server keeps of a Pod beside what the tools read.
@@ -100,7 +96,7 @@ def measure(args, cluster, kubectl):
     }
     with tempfile.TemporaryDirectory() as home:
         environment = {"PATH": os.environ["PATH"], "HOME": home}
-        best = {name: Best() for name in rows}
+        best = {name: live_bench.Best() for name in rows}
         # In turns, so that a busy moment of the machine is everybody's.
         for _ in range(args.rounds):
             for name, (command, codes) in rows.items():
@@ -108,36 +104,6 @@ def measure(args, cluster, kubectl):
     return best
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--bin", type=pathlib.Path, required=True)
-    parser.add_argument("--nodes", type=int, default=5000)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--dir", type=pathlib.Path)
-    parser.add_argument("--kubectl", type=pathlib.Path)
-    parser.add_argument("--check", action="store_true")
-    args = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="kmm-bench-") as temporary:
-        directory = args.dir or pathlib.Path(temporary)
-        cluster = Cluster(directory / "cluster")
-        try:
-            kubectl = args.kubectl or build_kubectl(directory / "build")
-            cluster.up(directory / "build")
-            # In a process of its own: what a process starts is born with its peak of memory.
-            with concurrent.futures.ProcessPoolExecutor(1) as apart:
-                apart.submit(fill, cluster, args.nodes, directory / "fleet").result()
-            best = measure(args, cluster, kubectl)
-        except LabError as error:
-            sys.exit(f"error: {error}")
-        finally:
-            cluster.down()
-    base = next(iter(best.values())).clock
-    print(f"{args.nodes:,} nodes with two Pods each in kube-system, the least of {args.rounds} rounds\n")
-    print("| what | seconds | ratio | processor seconds | peak MiB |\n| --- | ---: | ---: | ---: | ---: |")
-    for name, one in best.items():
-        print(f"| {name} | {one.clock:.2f} | {one.clock / base:.2f} | {one.processor:.2f} | {one.kib / 1024:.0f} |")
-    return 1 if args.check and any(one.clock > GOAL * base for one in best.values()) else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(live_bench.run(__doc__, fill, measure,
+                            lambda args, _: f"{args.nodes:,} nodes with two Pods each in kube-system", None))

@@ -6,7 +6,11 @@ import os
 import pathlib
 import shutil
 import subprocess
+import sys
 import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+import played_calls  # noqa: E402
 
 KERNEL = "6.1.0-56-amd64"
 MODULE = "drivers/kmm-hello"
@@ -184,19 +188,10 @@ class Fleet:
         return [payload for payload in payloads if "event" in payload]
 
     def calls(self):
-        path = self.nodes / "calls"
-        return [line.split() for line in path.read_text().splitlines()] if path.exists() else []
+        return played_calls.read(self.nodes / "calls")
 
     def most_without(self):
-        """The largest number of nodes that were without their module at once, as the nodes themselves saw it."""
-        without, most = set(), 0
-        for call in self.calls():
-            if call[0] == "begin" and call[2] == "unload":
-                without.add(call[1])
-            if call[0] == "end" and call[2] == "load" and call[3] == "0":
-                without.discard(call[1])
-            most = max(most, len(without))
-        return most
+        return played_calls.most_without(self.calls())
 
     def cordons(self):
         """spec.unschedulable of every node, as written."""

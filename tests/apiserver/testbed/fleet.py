@@ -5,6 +5,7 @@ import os
 import pathlib
 import shutil
 import subprocess
+import sys
 import tempfile
 
 from . import manifests, nodes
@@ -12,6 +13,9 @@ from .client import kubeconfig
 from .etcd import Saved
 from .kubelet import SSH
 from .testing import ROOT
+
+sys.path.insert(0, str(ROOT / "tests/support"))
+import played_calls  # noqa: E402
 
 KERNEL = nodes.KERNEL
 KMM = "/apis/kmm.sigs.x-k8s.io/v1beta1"
@@ -145,8 +149,7 @@ class Fleet:
         return found
 
     def calls(self):
-        path = self.played / "calls"
-        return [line.split() for line in path.read_text().splitlines()] if path.exists() else []
+        return played_calls.read(self.played / "calls")
 
     def pod_took(self, name, begun):
         """How long after `begun`, by the monotonic clock, the worker Pod of that name had ended."""
@@ -154,15 +157,7 @@ class Fleet:
         return min(float(at) for which, at in lines if which == name and float(at) >= begun) - begun
 
     def most_without(self):
-        """The largest number of nodes that were without their module at once, as the nodes themselves saw it."""
-        without, most = set(), 0
-        for call in self.calls():
-            if call[0] == "begin" and call[2] == "unload":
-                without.add(call[1])
-            if call[0] == "end" and call[2] == "load" and call[3] == "0":
-                without.discard(call[1])
-            most = max(most, len(without))
-        return most
+        return played_calls.most_without(self.calls())
 
     def outcome(self):
         """Everything that a run leaves, as lines: objects without what differs between two equal runs, and what is

@@ -6,6 +6,7 @@ import os
 import pathlib
 import re
 import subprocess
+import sys
 import tempfile
 import unittest
 
@@ -16,6 +17,15 @@ from .client import ApiError
 from .servers import Cluster
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent.parent
+
+
+def run_suite(names):
+    """Runs test classes; the exit code: 1 if one fails or there are none."""
+    suite = unittest.defaultTestLoader.loadTestsFromNames(names)
+    if suite.countTestCases() == 0:
+        print("no tests found", file=sys.stderr)
+        return 1
+    return 0 if unittest.TextTestRunner(verbosity=2, stream=sys.stdout).run(suite).wasSuccessful() else 1
 
 
 class ClusterCase(unittest.TestCase):
@@ -74,6 +84,25 @@ class ClusterCase(unittest.TestCase):
             (done.returncode, said), (0, []), f"kubectl {' '.join(map(str, arguments))}\n{done.stdout[-4000:]}"
         )
         return done.stdout
+
+    def load_dump(self, *nodes):
+        """Makes the Nodes, Pods, ConfigMaps and CoreDNS of a kubeadm cluster; the Pods without their owners, which are
+        not there. `nodes`: as of kubeadm_dump.py."""
+        program = ROOT / "tests/support/kubeadm_dump.py"
+        text = subprocess.run([sys.executable, str(program), "--kinds", "Node,Pod,ConfigMap,Deployment", *nodes],
+                              capture_output=True, text=True, check=True).stdout
+        for thing in json.loads(text)["items"]:
+            if thing["metadata"].get("namespace", "kube-system") != "kube-system":
+                self.namespace(thing["metadata"]["namespace"])
+            thing["metadata"].pop("ownerReferences", None)
+            is_pod = thing["kind"] == "Pod"
+            if thing["kind"] == "Deployment":
+                thing["spec"]["paused"] = True  # its Pods are among those of the dump
+            path = self.api.path_of(thing)
+            self.api.create({key: part for key, part in thing.items() if key != "status" or thing["kind"] == "Node"})
+            self.addCleanup(self.api.delete, path, **({"gracePeriodSeconds": 0} if is_pod else {}))
+            if is_pod:
+                self.api.patch(f"{path}/status", {"status": thing["status"]})
 
     def wait(self, what, probe, timeout=600):
         return wait_for(what, probe, timeout, 0.05)
