@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <chrono>
 #include <limits>
+#include <optional>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
@@ -211,6 +212,14 @@ auto saying(const std::string& what, const Act& act) {
     }
 }
 
+/// The mode of the file at `path` that is our own: who else may put files there must not decide who may write, or run as
+/// us, what we write. Nullopt if there is none.
+std::optional<unsigned> kept_mode(const std::string& path) {
+    struct stat own {};
+    if (::lstat(path.c_str(), &own) != 0 || !S_ISREG(own.st_mode) || own.st_uid != ::geteuid()) return std::nullopt;
+    return static_cast<unsigned>(own.st_mode) & 0777U;
+}
+
 }  // namespace
 
 void write_file_atomically(FileOps& ops, const std::string& path, std::string_view bytes, unsigned mode) {
@@ -220,12 +229,11 @@ void write_file_atomically(FileOps& ops, const std::string& path, std::string_vi
 void write_file_atomically(FileOps& ops, const std::string& path, const std::function<void(const PutBytes&)>& write,
                            unsigned mode) {
     struct stat existing {};
-    if (::stat(path.c_str(), &existing) == 0) {
-        if (S_ISCHR(existing.st_mode) || S_ISBLK(existing.st_mode)) {  // as root, the file would take its place
-            throw Error(Exit::io, "io", fmt::format("writing {}: expected a regular file, found a device", path));
-        }
-        mode = static_cast<unsigned>(existing.st_mode) & 07777U;
+    if (::stat(path.c_str(), &existing) == 0 && (S_ISCHR(existing.st_mode) || S_ISBLK(existing.st_mode))) {
+        // As root, the file would take its place.
+        throw Error(Exit::io, "io", fmt::format("writing {}: expected a regular file, found a device", path));
     }
+    mode = kept_mode(path).value_or(mode);
     const std::string temp = temp_name(path);
     DurableNames names(ops);
     with_context([&] { return "writing " + path; }, [&] {

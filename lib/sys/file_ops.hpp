@@ -41,9 +41,9 @@ public:
 };
 
 /// Temporary file in the same directory, write, fsync, close, rename, fsync of the directory: after any crash `path`
-/// holds the complete old or the complete new bytes. The mode of an existing file is kept, else `mode`. Temp files are
-/// removed on failure; those of a killed process are named .NAME.PID-N.kmm-tmp. Errors: io with the path in the
-/// message.
+/// holds the complete old or the complete new bytes. The mode of a file that is there is kept, without set-user-ID and
+/// the like, if it belongs to the user of this process; else `mode`. A link is replaced. Temp files are removed on
+/// failure; those of a killed process are named .NAME.PID-N.kmm-tmp. Errors: io with the path in the message.
 void write_file_atomically(FileOps& ops, const std::string& path, std::string_view bytes, unsigned mode = 0600);
 
 using PutBytes = std::function<void(std::string_view)>;

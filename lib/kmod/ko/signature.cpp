@@ -35,7 +35,7 @@ namespace {
 constexpr std::string_view k_marker = "~Module signature appended~\n";
 constexpr std::size_t k_trailer_bytes = 12;  // struct module_signature
 constexpr unsigned char k_pkcs7 = 2;         // PKEY_ID_PKCS7
-constexpr int k_signers_max = 8;             // of one message; no signer of modules makes more
+constexpr int k_signers_max = 8;             // of one message; the kernel tries each, no program makes more
 constexpr std::size_t k_chain_max = 8;       // certificates from a signer's upwards
 
 std::string hex_of(const unsigned char* data, int length) {
@@ -387,10 +387,13 @@ ModuleSignature read_signature(std::string_view bytes) {
     if (signers == nullptr || sk_CMS_SignerInfo_num(signers) < 1) return damaged_signature("it names no signer");
     if (const auto refusal = refusal_by_kernels(message.get(), signers); !refusal.empty())
         return damaged_signature(refusal);
+    const int count = sk_CMS_SignerInfo_num(signers);
+    if (count > k_signers_max)
+        return damaged_signature(fmt::format("it has {} signers, expected at most {}", count, k_signers_max));
     const auto free_all = [](STACK_OF(X509) * list) { sk_X509_pop_free(list, X509_free); };
     const std::unique_ptr<STACK_OF(X509), decltype(free_all)> carried(CMS_get1_certs(message.get()), free_all);
     ModuleSignature signature = signer_facts(sk_CMS_SignerInfo_value(signers, 0), carried.get());
-    for (int i = 1; i < std::min(sk_CMS_SignerInfo_num(signers), k_signers_max); ++i)
+    for (int i = 1; i < count; ++i)
         signature.others.push_back(signer_facts(sk_CMS_SignerInfo_value(signers, i), carried.get()));
     ERR_clear_error();
     return signature;

@@ -48,6 +48,7 @@ bool is_around_errors(std::string_view line) {
 }  // namespace
 
 sys::Fd Place::open(const std::string& path, int flags) const {
+    if (!path.starts_with('/')) throw bug(fmt::format("'{}' is no absolute path of the node", path));
     const sys::Fd top(::open(root_.empty() ? "/" : root_.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
     const int top_errno = errno;
     if (!top) throw from_errno(top_errno, "cannot open " + (root_.empty() ? std::string("/") : root_));

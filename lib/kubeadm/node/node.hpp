@@ -23,7 +23,7 @@ namespace kmm::kubeadm {
 inline constexpr const char* k_kubeadm_copies = "/etc/kubernetes/tmp";
 
 /// Files and commands of the node. With a root other than "" the node's own / is mounted there: paths are beneath it,
-/// symbolic links lead where they lead on the node, and commands run in it (chroot).
+/// symbolic links lead where they lead on the node, and commands run in it (chroot). Paths are absolute.
 class Place {
 public:
     explicit Place(std::string root) : root_(std::move(root)) {}

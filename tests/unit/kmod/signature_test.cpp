@@ -78,11 +78,11 @@ void issue(X509* certificate, const char* issuer, const std::string& own_id, con
     REQUIRE(X509_sign(certificate, lab_key(), EVP_sha256()) > 0);
 }
 
-/// "content", followed by a PKCS#7 message made with `flags`, as sign-file appends it; `second` signs it, too. The
-/// signer's certificate is `own`, if there is one; the message carries `carried`.
+/// "content", followed by a PKCS#7 message made with `flags`, as sign-file appends it; `second` signs it, too, and
+/// `more` others. The signer's certificate is `own`, if there is one; the message carries `carried`.
 std::string file_signed_with(unsigned flags, int content_type = NID_pkcs7_data, const char* second = nullptr,
                              const EVP_MD* second_digest = EVP_sha256(), Certificate own = {nullptr, X509_free},
-                             const std::vector<X509*>& carried = {}) {
+                             const std::vector<X509*>& carried = {}, int more = 0) {
     const Certificate certificate = own ? std::move(own) : certificate_of("lab", 0x4711);
     const std::string content = "content";
     const std::unique_ptr<BIO, decltype(&BIO_free)> data(BIO_new_mem_buf(content.data(), 7), BIO_free);
@@ -95,6 +95,10 @@ std::string file_signed_with(unsigned flags, int content_type = NID_pkcs7_data, 
     if (second != nullptr) {
         REQUIRE(CMS_add1_signer(message.get(), certificate_of(second, 0x4712).get(), lab_key(), second_digest, flags) !=
                 nullptr);
+    }
+    for (int i = 0; i < more; ++i) {
+        const auto other = certificate_of("other", 0x5000 + i);
+        REQUIRE(CMS_add1_signer(message.get(), other.get(), lab_key(), EVP_sha256(), flags) != nullptr);
     }
     for (X509* other : carried) REQUIRE(CMS_add1_cert(message.get(), other) == 1);
     REQUIRE(CMS_final(message.get(), data.get(), nullptr, flags) == 1);
@@ -160,6 +164,14 @@ TEST_CASE("kernels trust a module by any of its signers") {
     CHECK(kmod::weak_digest_of(both).empty());
     CHECK(kmod::weak_digest_of(kmod::read_signature(
               file_signed_with(good, NID_pkcs7_data, "vendor", EVP_sha1()))) == "sha1");
+    // None is passed over: the kernel tries them all.
+    const auto of_many = [&](int more) {
+        return kmod::read_signature(file_signed_with(good, NID_pkcs7_data, "vendor", EVP_sha1(),
+                                                     Certificate(nullptr, X509_free), {}, more));
+    };
+    CHECK(kmod::weak_digest_of(of_many(6)) == "sha1");
+    CHECK(of_many(6).others.size() == 7);
+    CHECK(of_many(7).fault == "it has 9 signers, expected at most 8");
 }
 
 TEST_CASE("a certificate of an enrolled authority is not that authority's own") {

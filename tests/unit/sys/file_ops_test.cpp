@@ -33,6 +33,34 @@ TEST_SUITE("sys::unit") {
         CHECK(sys::list_directory(dir.path()).size() == 1);
     }
 
+    TEST_CASE("an atomic write keeps no mode that lets the file run as its owner, nor that of somebody else's file") {
+        const sys::TempDir directory("kmm-file-ops");
+        const std::string path = directory.path() + "/file";
+        sys::LinuxFileOps ops;
+        const auto mode = [&] {
+            struct stat info {};
+            REQUIRE(::lstat(path.c_str(), &info) == 0);
+            CHECK(info.st_uid == ::geteuid());
+            return info.st_mode & 07777U;
+        };
+        sys::write_file_atomically(ops, path, "one", 0640);
+        REQUIRE(::chmod(path.c_str(), 07755) == 0);
+        sys::write_file_atomically(ops, path, "two", 0640);
+        CHECK(mode() == 0755U);
+        // The mode of what a link leads to is not that of the link, which is replaced.
+        REQUIRE(::chmod(path.c_str(), 0666) == 0);
+        REQUIRE(::rename(path.c_str(), (path + ".real").c_str()) == 0);
+        REQUIRE(::symlink("file.real", path.c_str()) == 0);
+        sys::write_file_atomically(ops, path, "three", 0640);
+        CHECK(mode() == 0640U);
+        CHECK(sys::read_file(path + ".real") == "two");
+        if (::geteuid() != 0) return;
+        REQUIRE(::chmod(path.c_str(), 0666) == 0);
+        REQUIRE(::chown(path.c_str(), 65534, 65534) == 0);
+        sys::write_file_atomically(ops, path, "four", 0640);
+        CHECK(mode() == 0640U);
+    }
+
     TEST_CASE("a failed atomic write keeps the old file and removes its own") {
         const sys::TempDir dir("kmm-test-");
         sys::LinuxFileOps ops;

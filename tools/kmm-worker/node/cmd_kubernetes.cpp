@@ -111,6 +111,12 @@ cli::Option ignore_option() {
 }
 
 /// kubeadm puts what they say into the manifests of the control plane. Errors: no_permission "untrusted-file".
+/// The absolute path that an option names; "" without it.
+std::string path_option(const cli::Args& args, const char* name) {
+    const auto text = args.get(name);
+    return text ? absolute(name, *text) : std::string();
+}
+
 void require_patches(const Here& here, const std::string& directory) {
     sys::require_trusted(here.node.place.here(directory), "directory of kubeadm's patches");
     for (const std::string& name : here.node.place.list(directory))
@@ -278,10 +284,10 @@ std::vector<cli::Verb> verbs_kubernetes() {
             switch_options()));
     verbs.back().run = [](const cli::Args& args, cli::Context& context) {
         const Here here(args, context);
-        if (const auto config = args.get("config"))
-            sys::require_trusted(here.node.place.here(*config), "configuration of kubeadm");
+        const auto config = path_option(args, "config");
+        if (!config.empty()) sys::require_trusted(here.node.place.here(config), "configuration of kubeadm");
         return report_step(
-            kubeadm::pull_images(here.node, {target_of(args), args.get("config").value_or(""),
+            kubeadm::pull_images(here.node, {target_of(args), config,
                                              args.get("image-repository").value_or(""), switch_of(args),
                                              args.get("etcd-image").value_or(""), args.get("dns-image").value_or("")}),
             here.node.image_slot(), context);
@@ -320,7 +326,7 @@ std::vector<cli::Verb> verbs_kubernetes() {
     verbs.back().run = [](const cli::Args& args, cli::Context& context) {
         const Here here(args, context);
         kubeadm::ControlPlaneOptions options{target_of(args), args.flag("first"), {}, switch_of(args)};
-        if (const auto patches = args.get("patches")) require_patches(here, *patches);
+        if (const auto patches = path_option(args, "patches"); !patches.empty()) require_patches(here, patches);
         for (const char* name : {"ignore-preflight-errors", "skip-phases", "patches"}) {
             if (const auto text = args.get(name)) options.extra.push_back(fmt::format("--{}={}", name, *text));
         }
@@ -344,7 +350,7 @@ std::vector<cli::Verb> verbs_kubernetes() {
         const kubeadm::KubeletOptions options{target_of(args), switch_of(args),
                                               args.get("ignore-preflight-errors").value_or(""),
                                               args.get("skip-phases").value_or(""),
-                                              args.get("patches").value_or("")};
+                                              path_option(args, "patches")};
         if (!options.patches.empty() && here.node.place.exists(options.patches))
             require_patches(here, options.patches);
         if (options.how.way == kubeadm::Switch::Way::none) {
