@@ -356,7 +356,8 @@ class Admission(Installed):
             good = daemon_set_of(json.loads(rendered))
             self.api.patch(space, {"metadata": {"annotations": {"kmmtools.dev/device-plugins": None}}})
             self.wait("a Module that is not named to be refused", lambda good=good: "annotation" in put(good)[1])
-            self.api.patch(space, {"metadata": {"annotations": {"kmmtools.dev/device-plugins": f"x,{fleet.name}"}}})
+            # An empty name is none, as is left where the last one was taken out.
+            self.api.patch(space, {"metadata": {"annotations": {"kmmtools.dev/device-plugins": f"x,{fleet.name},"}}})
             self.wait(f"{role} to be accepted", lambda good=good: put(good)[0] in (200, 201), 60)
             for why, change in HOSTILE_SETS:
                 daemon_set = copy.deepcopy(good)
