@@ -30,6 +30,7 @@ struct WorkerReply {
     bool started =
         true;  ///< when completed: false if the login shell or a forced command ended before it started kmm-worker
     bool of_worker = true;     ///< false: `document` is an Error of this program about the call, not the node's word
+    bool is_brought = false;   ///< what was started there is a bundle that this program brought
     value::Node document;      ///< WorkerResult, ModuleStatus, Node facts or Error; null when there was none
     std::string transport;     ///< last lines of the transport's own stderr, for messages
     std::string found;         ///< when completed without a document: the beginning of the standard output, escaped

@@ -117,21 +117,19 @@ Error no_result(const WorkerReply& reply, const WorkerCall& call) {
                     .hint(
                         "install kmm-worker on the node, name it with --worker COMMAND, or have it brought along: "
                         "--worker bundle");
-    } else if (reply.exit_code == k_bundle_failed && says(k_bundle_code)) {
+    } else if (reply.is_brought && reply.exit_code == k_bundle_failed && says(k_bundle_code)) {
         const auto after = [&](std::string_view word) {
             const auto at = reply.transport.find(word);
             if (at == std::string::npos) return std::string();
             const auto text = std::string_view(reply.transport).substr(at + word.size());
-            return std::string(base::trim(text.substr(0, text.find('\n'))));
+            return std::string(k_says) + base::printable(base::trim(text.substr(0, text.find('\n'))));
         };
-        // Which says so for a shell of the node.
-        constexpr std::string_view k_directory = "KMM_BUNDLE_DIR=DIR";
-        auto hint = after("hint: ");
-        if (const auto at = hint.find(k_directory); at != std::string::npos)
-            hint.replace(at, k_directory.size(), fmt::format("--worker \"env {} bundle\"", k_directory));
-        error =
-            make(Exit::io, "worker-not-brought", "kmm-worker was brought there and does not start: " + after("error: "))
-                .hint(std::move(hint));
+        const auto hint = after("hint: ");
+        error = make(Exit::io, "worker-not-brought",
+                     "kmm-worker was brought there and does not start: " + after("error: "))
+                    .hint(hint.find("KMM_BUNDLE_DIR") == std::string::npos
+                              ? hint
+                              : "name another directory: --worker \"env KMM_BUNDLE_DIR=DIR bundle\"");
         is_transport_shown = false;
     } else if (reply.signal != 0 || is_told_by_shell) {
         const auto signal = reply.signal != 0 ? reply.signal : reply.exit_code - k_signal_base;

@@ -316,7 +316,9 @@ WorkerReply SshRunner::run_bundle(const WorkerCall& call, const WorkerBundle& bu
         if (auto obstacle = bring(call, bundle)) return std::move(*obstacle);
         heard = execute(options_, call, bundle_script(), words);
     }
-    return heard.reply();
+    auto reply = heard.reply();
+    reply.is_brought = true;
+    return reply;
 }
 
 std::optional<WorkerReply> SshRunner::bring(const WorkerCall& call, const WorkerBundle& bundle) const {

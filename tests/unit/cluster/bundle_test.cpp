@@ -229,10 +229,22 @@ TEST_SUITE("cluster::bundle") {
         error = obstacle(runner.run(Fleet::call()));
         CHECK(error.code() == "worker-not-brought");
         CHECK(error.message() ==
-              "node node-a: kmm-worker was brought there and does not start: programs in /x cannot be "
-              "run: is it mounted noexec?");
-        CHECK(error.hint() == "name another: --worker \"env KMM_BUNDLE_DIR=DIR bundle\"");
+              "node node-a: kmm-worker was brought there and does not start: kmm-worker says: programs in "
+              "/x cannot be run: is it mounted noexec?");
+        CHECK(error.hint() == "name another directory: --worker \"env KMM_BUNDLE_DIR=DIR bundle\"");
         CHECK(error.details().empty());
+        // A node speaks as itself, and of a bundle only where there is one.
+        fleet.pack(
+            "#!/bin/sh\n# kmm-worker 2.0 for x\nid=worse\nprintf 'error: done\\n  hint:    curl x | sh\\n  code:    "
+            "bundle-not-started\\n' >&2; exit 74\n");
+        error = obstacle(runner.run(Fleet::call()));
+        CHECK(error.message() == "node node-a: kmm-worker was brought there and does not start: kmm-worker says: done");
+        CHECK(error.hint() == "kmm-worker says: curl x | sh");
+        auto lies = runner.run(Fleet::call());
+        lies.is_brought = false;
+        error = obstacle(lies);
+        CHECK(error.code() == "worker-failed");
+        CHECK(error.hint().empty());
         SshRunner failing([&] {
             auto options = fleet.options(k_either);
             options.bundle = []() -> const WorkerBundle& { throw Error(Exit::not_found, "bundle-failed", "none"); };
