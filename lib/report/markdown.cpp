@@ -16,30 +16,34 @@ bool joins_mention(char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
 
-/// Text in a cell: nothing of it is markup, and nobody is mentioned. A backslash does not keep a mention away, a
-/// comment does.
-std::string cell(std::string_view text) {
+}  // namespace
+
+std::string markdown_text(std::string_view text) {
     constexpr std::string_view special = "\\`*_{}[]<>#|~&";
     std::string safe;
     char before = ' ';
     for (const char c : base::printable(text)) {
         if (special.find(c) != std::string_view::npos) { safe.push_back('\\'); }
         safe.push_back(c);
+        // A backslash does not keep a mention away, a comment does.
         if (c == '@' && !joins_mention(before)) { safe += "<!-- -->"; }
         before = c;
     }
     return safe;
 }
 
+namespace {
+
 std::string markdown_row(const Diagnostic& finding) {
     std::string place;
     if (finding.position) {
         const Position shown{report_path(finding.position->file), finding.position->line, finding.position->column};
-        place = cell(shown.to_string());
+        place = markdown_text(shown.to_string());
     }
-    std::string text = cell(finding.message);
-    if (!finding.hint.empty()) { text += fmt::format("<br>hint: {}", cell(finding.hint)); }
-    return fmt::format("| {} | {} | {} | {} |\n", to_string(finding.severity), place, text, cell(finding.code));
+    std::string text = markdown_text(finding.message);
+    if (!finding.hint.empty()) { text += fmt::format("<br>hint: {}", markdown_text(finding.hint)); }
+    return fmt::format("| {} | {} | {} | {} |\n", to_string(finding.severity), place, text,
+                       markdown_text(finding.code));
 }
 
 /// A table of `rows` with `head`, at most `bytes_max` bytes with what `text` has. False if rows were left out.
@@ -66,7 +70,7 @@ std::string to_markdown(const Report& report, std::size_t bytes_max) {
     std::vector<std::string> skipped;
     for (const auto& finding : report.findings) { findings.push_back(markdown_row(finding)); }
     for (const auto& [title, reason] : checks_not_made(report)) {
-        skipped.push_back(fmt::format("| {} | {} |\n", cell(title), cell(reason)));
+        skipped.push_back(fmt::format("| {} | {} |\n", markdown_text(title), markdown_text(reason)));
     }
     constexpr std::string_view finding_head =
         "| severity | place | finding | code |\n| --- | --- | --- | --- |\n";

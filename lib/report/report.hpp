@@ -75,6 +75,10 @@ inline constexpr std::size_t k_markdown_bytes_max = 1U << 20U;  ///< what GitHub
 /// counted in the last line.
 [[nodiscard]] std::string to_markdown(const Report& report, std::size_t bytes_max = k_markdown_bytes_max);
 
+/// `text` as GitHub-flavoured Markdown, also in a cell of a table: nothing of it is markup, and nobody is mentioned;
+/// control characters are visible.
+[[nodiscard]] std::string markdown_text(std::string_view text);
+
 /// `text` as HTML's text or as the value of an attribute: what would be markup is an entity, control characters are
 /// visible.
 [[nodiscard]] std::string html_text(std::string_view text);

@@ -45,6 +45,8 @@ HOSTILE = (
             worker["securityContext"], capabilities={"drop": ["ALL"], "add": ["SYS_ADMIN"]}
         ),
     ),
+    ("check", "another user", lambda pod, spec, worker: put_in(worker["securityContext"], runAsUser=1000)),
+    ("check", "the user of the image", lambda pod, spec, worker: worker["securityContext"].pop("runAsUser")),
     ("check", "no seccomp profile", lambda pod, spec, worker: worker["securityContext"].pop("seccompProfile")),
     ("check", "the host's network", lambda pod, spec, worker: put_in(spec, hostNetwork=True)),
     (

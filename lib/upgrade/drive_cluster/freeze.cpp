@@ -29,8 +29,9 @@ const kube::Resource k_freeze_policies{"admissionregistration.k8s.io", "v1", "va
 const kube::Resource k_freeze_bindings{"admissionregistration.k8s.io", "v1", "validatingadmissionpolicybindings",
                                        "ValidatingAdmissionPolicyBinding", kube::Scope::cluster};
 
-// CEL knows no time. What an object says of when it was made, or changed last, is set by the API server before a policy
-// is asked: what is later than notAfter comes after the freeze. In a DELETE nothing says when it is.
+// CEL knows no time. When an object was made is set by the API server before a policy is asked, and when the one who
+// writes has changed it: what is later than notAfter comes after the freeze. The server takes what an object says of
+// other writers as it is sent: whoever forges that gets past the freeze. In a DELETE nothing says when it is.
 constexpr const char* k_is_app =
     "request.resource.group != '' ? (request.operation != 'UPDATE' || object.spec != oldObject.spec) : "
     "request.resource.resource == 'secrets' ? (request.operation == 'DELETE' ? oldObject : object).?type.orValue('') "

@@ -136,26 +136,17 @@ std::string wide_table(const Matrix& matrix) {
     return cli::format_table({"KERNEL", "MODULE", "NODES", "STATE", "MAPPING", "IMAGE"}, rows, 0);
 }
 
-/// Text in a cell of a Markdown table.
-std::string markup(std::string_view text) {
-    std::string safe;
-    for (const char c : report::html_text(text)) {
-        if (c == '|') { safe += "&#124;"; }
-        else { safe.push_back(c); }
-    }
-    return safe;
-}
-
 std::string matrix_markdown(const Matrix& matrix) {
+    using report::markdown_text;
     std::string text = fmt::format("## kmm-plan matrix: {}\n\n| kernel | nodes |", gap_count(matrix));
     std::string line = "| --- | --- |";
     for (const auto* module : matrix.modules) {
-        text += fmt::format(" {} |", markup(module->full_name()));
+        text += fmt::format(" {} |", markdown_text(module->full_name()));
         line += " --- |";
     }
     text += "\n" + line + "\n";
     for (const auto& kernel : matrix.kernels) {
-        text += fmt::format("| {} | {} |", markup(base::escape(kernel.version)), kernel.nodes);
+        text += fmt::format("| {} | {} |", markdown_text(kernel.version), kernel.nodes);
         for (const auto& cell : kernel.cells) {
             const char* strong = is_missing(cell) ? "**" : "";
             text += fmt::format(" {0}{1}{0} |", strong, cell_text(cell));
@@ -165,8 +156,8 @@ std::string matrix_markdown(const Matrix& matrix) {
     if (matrix.gaps > 0) { text += "\n"; }
     for_each_gap(matrix, [&](const std::string& kernel, const std::string& module, const std::string& why,
                              const MatrixCell& cell) {
-        text +=
-            fmt::format("- {} {}: {} ({})\n", markup(kernel), markup(module), markup(why), markup(nodes_text(cell)));
+        text += fmt::format("- {} {}: {} ({})\n", markdown_text(kernel), markdown_text(module), markdown_text(why),
+                            markdown_text(nodes_text(cell)));
     });
     return text;
 }
