@@ -23,8 +23,8 @@ echo @STARTED@; echo @STARTED@ >&2; exec kmm-worker "$@"
 
 constexpr std::string_view k_brought = R"sh(
 tool() { case $(command -v "$1" 2>&1) in /*) "$@";; *) /bin/busybox "$@";; esac; }
-@TRUST@f=$(cd -P "${KMM_BUNDLE_DIR:-@DIRECTORY@}" 2>/dev/null && pwd -P)/kmm-worker-$1.run; shift
-[ -f "$f" ] && [ -z "$(changeable "$f")" ] || { echo @MISSING@ >&2; exit 127; }
+@TRUST@d=$1 f=$(cd -P "${KMM_BUNDLE_DIR:-@DIRECTORY@}" 2>/dev/null && pwd -P)/kmm-worker-$1.run; shift
+[ -f "$f" ] && [ -z "$(changeable "$f")" ] && [ "$(tool sha256sum <"$f")" = "$d  -" ] || { echo @MISSING@ >&2; exit 127; }
 echo @STARTED@; echo @STARTED@ >&2; exec sh "$f" "$@"
 )sh";
 

@@ -41,7 +41,7 @@ struct Fleet {
     Fleet() {
         script("ssh", R"(dir=$(dirname "$0")
 node=; for last; do [ "$before" = -- ] && node=$last; before=$last; done
-case $last in *sha256sum*) what=bring;; *"kmm-worker --version"*) what=own;; *) what=bundle;; esac
+case $last in *"mkdir -p"*) what=bring;; *"kmm-worker --version"*) what=own;; *) what=bundle;; esac
 echo "$node $what" >>"$dir/calls"
 echo 'debug1: Sending command: x' >&2
 mkdir -p "$dir/nodes/$node/bin"
@@ -128,6 +128,20 @@ TEST_SUITE("cluster::bundle") {
               "node-a own\nnode-a bundle\nnode-a bundle\n");
         CHECK(fleet.left() == Names{fleet.file()});
         CHECK(fleet.told.empty());
+    }
+
+    TEST_CASE("one that was changed on the node is brought again") {
+        Fleet fleet;
+        SshRunner runner(fleet.options(SshOptions::Worker::bundle));
+        for (int i = 0; i < 2; ++i) {
+            CHECK(runner.run(Fleet::call()).document.get_string({"verb"}) == "status");
+            const auto file = "nodes/node-a/lib/" + fleet.file();
+            auto text = fleet.tree.get(file);
+            text.back() = 'x';
+            fleet.tree.put(file, text);
+        }
+        CHECK(fleet.tree.get("calls") == "node-a bundle\nnode-a bring\nnode-a bundle\n"
+                                         "node-a bundle\nnode-a bring\nnode-a bundle\n");
     }
 
     TEST_CASE("a worker of this version is used as it is, one of another is named and left alone") {

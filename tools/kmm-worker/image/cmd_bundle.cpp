@@ -17,6 +17,7 @@
 
 #include "base/error.hpp"
 #include "cli/document.hpp"
+#include "digest/digest.hpp"
 #include "kmm-worker/commands.hpp"
 #include "kmm-worker/job.hpp"
 #include "kmm-worker/result.hpp"
@@ -38,7 +39,7 @@ constexpr std::size_t k_library_bytes = 256U << 20U;
 /// What begins the file. It needs a POSIX shell, and of tools what busybox has; `busybox NAME` where they have no names
 /// of their own. @WORDS@ are replaced. The loader has the worker's name, as that is what the kernel logs of a process.
 constexpr std::string_view k_start = R"sh(#!/bin/sh
-# kmm-worker @VERSION@ for @MACHINE@ with all that it needs. It is unpacked once, and then started.
+# kmm-worker @VERSION@ for @MACHINE@ with all that it needs. It is unpacked once, and proven whenever it is started.
 id=@DIGEST@
 tool() { case $(command -v "$1" 2>&1) in /*) "$@";; *) /bin/busybox "$@";; esac; }
 fail() { printf 'error: %s\n  hint:    %s\n  code:    bundle-not-started\n' "$1" "$2" >&2; exit 74; }
@@ -56,16 +57,17 @@ at=$(cd -P "$base" 2>/dev/null && pwd -P) || fail "cannot enter $base" "$other"
 base=$at dir=$at/worker-$id
 trusted() { theirs=$(changeable "$1"); [ -z "$theirs" ] || fail "other users can change $theirs, and with it what is run" "$other"; }
 [ "$me" != 0 ] || trusted "$base"
-if [ ! -e "$dir/complete" ]; then
+proven() { (cd "$1" 2>/dev/null && [ "$(tool sha256sum @NAMES@ 2>/dev/null | tool sha256sum)" = '@PROOF@  -' ] && for x in @UNREAD@; do [ -s "$x" ] || exit 1; done); }
+if ! proven "$dir"; then
   new=$base/.worker-$id.$$
   (umask 077; tool rm -rf "$new" && tool mkdir "$new") || fail "cannot create $new" "$other"
   trap 'tool rm -rf "$new"; exit 74' HUP INT TERM
   tool tail -n +@LINES@ "$0" >"$new/all" || { tool rm -rf "$new"; fail "cannot unpack into $new" "free space there, or $other"; }
   sum=$(tool sha256sum "$new/all")
   [ "${sum%% *}" = "$id" ] || { tool rm -rf "$new"; fail "$0 is damaged: expected SHA-256 $id of what is packed, found ${sum%% *}" 'copy it again'; }
-  { tool gzip -dc <"$new/all" | tool tar -xf - -C "$new"; } && tool rm "$new/all" && : >"$new/complete" && [ -e "$new/program" ] ||
+  { tool gzip -dc <"$new/all" | tool tar -xf - -C "$new"; } && tool rm "$new/all" && proven "$new" ||
     { tool rm -rf "$new"; fail "cannot unpack into $new" "free space there, or $other"; }
-  [ -e "$dir/complete" ] || { tool rm -rf "$dir"; tool mv "$new" "$dir"; }
+  proven "$dir" || { tool rm -rf "$dir"; tool mv "$new" "$dir"; }
   tool rm -rf "$new"
   trap - HUP INT TERM
 fi
@@ -114,7 +116,9 @@ registry::LayerFile file_at(std::string name, const std::string& path, bool exec
 }
 
 /// ICU's tables, 30 MB, are only read with XML, which libarchive needs for formats that no image has. The library must
-/// be there, its tables are zeros.
+/// be there, its tables are zeros. To prove them at each start would take longer than to prove all the rest.
+bool is_table(std::string_view name) { return name.starts_with("lib/libicudata."); }
+
 std::string without_tables(std::string library) {
     constexpr std::size_t table_bytes = 1U << 20U;
     ElfW(Ehdr) header{};
@@ -154,7 +158,7 @@ std::string make_bundle() {
     std::map<std::string, registry::LayerFile> files;
     for (const auto& [name, path] : loaded.libraries) {
         registry::LayerFile file = file_at("lib/" + name, path, true);
-        if (name.starts_with("libicudata."))
+        if (is_table("lib/" + name))
             file.bytes = [path = path] { return without_tables(sys::read_file(path, k_library_bytes)); };
         files.emplace("lib/" + name, std::move(file));
     }
@@ -166,7 +170,16 @@ std::string make_bundle() {
     }
     files.emplace("program", file_at("program", "/proc/self/exe", true));
     std::vector<registry::LayerFile> sorted;
-    for (auto& [name, file] : files) sorted.push_back(std::move(file));
+    std::string names, sums, unread;
+    for (auto& [name, file] : files) {
+        if (is_table(name)) {
+            unread += " " + name;
+        } else {
+            names += " " + name;
+            sums += fmt::format("{}  {}\n", digest::sha256_hex(file.bytes()), name);
+        }
+        sorted.push_back(std::move(file));
+    }
     const sys::TempDir scratch("kmm-bundle-");
     const std::string packed = scratch.path() + "/packed";
     sys::LinuxFileOps ops;
@@ -184,6 +197,9 @@ std::string make_bundle() {
         script, {{"@VERSION@", KMM_VERSION},
                                {"@MACHINE@", machine.machine},
                                {"@DIGEST@", layer.digest.hex},
+                               {"@NAMES@", names.substr(1)},
+                               {"@PROOF@", digest::sha256_hex(sums)},
+                               {"@UNREAD@", unread},
                                {"@BUNDLES@", places},
                                {"@VARIABLE@", k_bundle_variable},
                                {"@LINES@", std::to_string(std::count(script.begin(), script.end(), '\n') + 1)}});
@@ -226,8 +242,9 @@ cli::Verb verb_bundle() {
         "The file runs on any Linux of the same machine type with a POSIX shell: with an older C library, on another "
         "distribution, or with busybox alone. It contains this program, its libraries with the loader, and "
         "certificate authorities, which are used where the node has none.\n\n"
-        "When started, it verifies its SHA-256, unpacks itself once into /var/lib/kmm-tools (for users other than "
-        "root ~/.cache/kmm-tools; KMM_BUNDLE_DIR names another directory), and runs from there.";
+        "When started, it unpacks itself once into /var/lib/kmm-tools (for users other than "
+        "root ~/.cache/kmm-tools; KMM_BUNDLE_DIR names another directory), and runs from there. What it "
+        "unpacks, and what it finds there, must have the SHA-256 that it knows; what has another is unpacked again.";
     verb.examples = {
         {"kmm-worker bundle --out kmm-worker.run", "then copy it to a node, and start it there like kmm-worker"}};
     auto out = cli::required(cli::option("out", "FILE", "file to write, - for standard output"));
