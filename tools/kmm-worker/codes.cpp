@@ -165,6 +165,10 @@ constexpr auto k_codes = std::to_array<CodeRow>({
      "compressed",
      "remove that file; or, if the image's file is not compressed, set firmwarePath (--firmware-path), which is "
      "searched before all others"},
+    {"firmware-unreadable", std::nullopt,
+     "firmware that a module may ask for is there, and the kernel does not take it: it is empty, a directory, not of "
+     "the format that its name says, or an xz file with another check than CRC32",
+     "put the file there that the device needs, as its vendor has it"},
     {"force-refused", Exit::data, "modules are not forced without the long confirmation",
      "rebuild the module for the running kernel"},
     {"gpl-only", Exit::checks_failed, "a module of another license needs symbols for GPL modules",

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <optional>
 #include <set>
 #include <utility>
@@ -16,6 +17,7 @@
 #include "kmod/check/host_checks.hpp"
 #include "kmod/host/firmware.hpp"
 #include "kmod/ko/files.hpp"
+#include "kmod/ko/inflate.hpp"
 
 namespace kmm::kmod {
 
@@ -155,6 +157,57 @@ std::optional<bool> reads_firmware(const CheckInput& input, const std::string& e
     return std::nullopt;
 }
 
+/// Why the kernel refuses the file at `place`, or what decompresses files with this ending does; "" if neither does, as
+/// far as its beginning shows. Sources: Linux kernel_read_file; lib/xz, which is built without CRC64 and SHA-256.
+std::string firmware_fault(const std::string& place, std::string_view ending) {
+    std::error_code error;
+    if (fs::is_directory(place, error)) return "it is a directory";
+    if (!fs::is_regular_file(place, error)) return "it is not a regular file";
+    constexpr std::size_t k_head = 8;  // of xz: six bytes that are always the same, one that is 0, the check
+    std::ifstream file(place, std::ios::binary);
+    std::string head(k_head, '\0');
+    file.read(head.data(), k_head);
+    if (file.bad() || !file.is_open()) return {};  // to be told by whoever needs it
+    head.resize(static_cast<std::size_t>(file.gcount()));
+    if (head.empty()) return "it is empty";
+    if (ending.empty()) return {};
+    const std::string form = compression_name(head);
+    if (ending == ".zst" && form != "zstd") return "it is not a zstd file";
+    if (ending != ".xz") return {};
+    constexpr char k_crc32 = 1;
+    if (form != "xz" || head.size() < k_head) return "it is not an xz file";
+    return head[k_head - 1] > k_crc32 ? "its check is none that the kernel knows, as xz --check=crc32 makes it"
+                                      : std::string();
+}
+
+/// Firmware as the kernel would find it in a form that it decompresses, or may.
+struct FirmwareSearch {
+    bool is_taken = false;
+    std::string fault;  ///< of the first file that is not taken: its place, and why
+};
+
+FirmwareSearch search_firmware(const CheckInput& input, const std::vector<std::string>& directories,
+                               const std::string& file, const std::vector<std::string>& forms) {
+    FirmwareSearch search;
+    for (const auto& form : forms) {
+        if (reads_firmware(input, form) == false) continue;
+        for (const auto& directory : directories) {
+            const std::string place = through_links(input.host, directory + "/" + file + form);
+            std::error_code error;
+            if (!is_pattern(file) && !fs::exists(place, error)) continue;
+            const std::string fault = is_pattern(file) ? std::string() : firmware_fault(place, form);
+            search.is_taken = search.is_taken || fault.empty();
+            if (search.fault.empty() && !fault.empty()) {
+                const bool is_of_image = directory == input.request.firmware;
+                search.fault = fmt::format("{}: {}", base::escape(is_of_image ? file + form + " of the image"
+                                                                              : on_host(input.host, place)),
+                                           fault);
+            }
+        }
+    }
+    return search;
+}
+
 }  // namespace
 
 void check_firmware_files(const CheckInput& input, Diagnostics& findings) {
@@ -166,10 +219,16 @@ void check_firmware_files(const CheckInput& input, Diagnostics& findings) {
             const auto forms = firmware_forms(input.host, directories, file);
             if (forms.empty() && std::find(missing.begin(), missing.end(), file) == missing.end())
                 missing.push_back(file);
-            if (forms.empty() || std::any_of(forms.begin(), forms.end(), [&](const std::string& form) {
-                    return reads_firmware(input, form) != false;
-                }))
+            if (forms.empty()) continue;
+            const auto search = search_firmware(input, directories, file, forms);
+            if (search.is_taken) continue;
+            if (!search.fault.empty()) {
+                add_finding(findings, Severity::warning, "firmware-unreadable",
+                            fmt::format("module {} may ask for firmware {}, and the kernel does not take {}", name,
+                                        base::escape(file), search.fault),
+                            "put the file there that the device needs, as its vendor has it");
                 continue;
+            }
             add_finding(
                 findings, Severity::warning, "firmware-compressed",
                 fmt::format(

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <fstream>
 #include <utility>
@@ -258,7 +259,7 @@ TEST_CASE("firmware in a form that this kernel does not decompress is a warning"
     rig.index = kmod::ModuleIndex::build(rig.out.path() + "/opt", rig.out.path());
     rig.request.module = "fw";
     rig.request.firmware = rig.out.path() + "/firmware";
-    put(rig.request.firmware + "/acme/fw.bin.zst", "x");
+    put(rig.request.firmware + "/acme/fw.bin.zst", kmod::packed_module("x", "zstd"));
     const std::string config = rig.host.paths.lib_modules + "/" + k_release + "/config";
     const auto codes = [&] {
         std::vector<std::string> list;
@@ -291,6 +292,54 @@ TEST_CASE("firmware in a form that this kernel does not decompress is a warning"
     std::filesystem::remove(rig.request.firmware + "/acme/fw.bin");
     std::ofstream(rig.host.paths.proc + "/kallsyms", std::ios::app) << "0000000000000000 t fw_decompress_xz\n";
     CHECK(codes() == Codes{"firmware-compressed"});
+}
+
+TEST_CASE("firmware that the kernel does not take is a warning") {
+    LoadRig rig;
+    KoSpec demo;
+    demo.name = "fw";
+    demo.modinfo = {"firmware=acme/fw.bin"};
+    put(rig.out.path() + "/opt/fw.ko", make_ko(demo));
+    rig.index = kmod::ModuleIndex::build(rig.out.path() + "/opt", rig.out.path());
+    rig.request.module = "fw";
+    rig.request.firmware = rig.out.path() + "/firmware";
+    put(rig.host.paths.lib_modules + "/" + k_release + "/config",
+        "CONFIG_FW_LOADER_COMPRESS=y\nCONFIG_FW_LOADER_COMPRESS_XZ=y\nCONFIG_FW_LOADER_COMPRESS_ZSTD=y\n");
+    const std::string place = rig.request.firmware + "/acme/fw.bin";
+    const auto warning = [&] {
+        const auto findings = kmod::preflight(rig.index, rig.request, rig.host.paths).findings;
+        REQUIRE(findings.size() <= 1);
+        return findings.empty() ? "" : findings.front().code + " " + findings.front().message;
+    };
+    const std::string words = "firmware-unreadable module fw may ask for firmware acme/fw.bin, and the kernel does not "
+                              "take acme/fw.bin";
+    const std::string xz = kmod::packed_module("x", "xz");  // with a CRC32
+    std::string crc64 = xz;
+    crc64[7] = 4;
+    std::string unchecked = xz;
+    unchecked[7] = 0;
+    for (const auto& [ending, bytes, said] : std::vector<std::array<std::string, 3>>{
+             {"", "x", ""},
+             {"", "", words + " of the image: it is empty"},
+             {".xz", xz, ""},
+             {".xz", unchecked, ""},
+             {".xz", crc64,
+              words + ".xz of the image: its check is none that the kernel knows, as xz --check=crc32 makes it"},
+             {".xz", "rubbish", words + ".xz of the image: it is not an xz file"},
+             {".xz", xz.substr(0, 7), words + ".xz of the image: it is not an xz file"},
+             {".zst", "", words + ".zst of the image: it is empty"},
+             {".zst", xz, words + ".zst of the image: it is not a zstd file"},
+             {".zst", kmod::packed_module("x", "zstd"), ""}}) {
+        CAPTURE(ending);
+        put(place + ending, bytes);
+        CHECK(warning() == said);
+        std::filesystem::remove(place + ending);
+    }
+    std::filesystem::create_directories(place);
+    CHECK(warning() == words + " of the image: it is a directory");
+    // Another directory has it, in which the kernel looks afterwards.
+    put(rig.host.paths.etc.substr(0, rig.host.paths.etc.size() - 4) + "/lib/firmware/acme/fw.bin", "x");
+    CHECK(warning().empty());
 }
 
 }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "kmod/ko/inflate.hpp"
 #include "kmod/check/host_checks.hpp"
 
 #include <doctest/doctest.h>
@@ -191,7 +192,7 @@ TEST_CASE("firmware files that are nowhere") {
     KoSpec spec;
     spec.modinfo = {"firmware=vendor/a.bin", "firmware=vendor/b.bin", "firmware=c.bin"};
     rig.add(spec);
-    put(rig.host.directory.path() + "/lib/firmware/vendor/a.bin.xz", "x");
+    put(rig.host.directory.path() + "/lib/firmware/vendor/a.bin.xz", kmod::packed_module("x", "xz"));
     rig.request.firmware = rig.host.directory.path() + "/image-fw";
     put(rig.request.firmware + "/c.bin", "x");
     CHECK(rig.found() == Found{"warning firmware-missing"});
