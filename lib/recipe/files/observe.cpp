@@ -5,6 +5,9 @@
 #include <string>
 #include <utility>
 
+#include "api/recipe_kind.hpp"
+#include "recipe/resource/resource.hpp"
+
 namespace kmm::recipe::files {
 
 namespace {
@@ -90,7 +93,7 @@ std::vector<value::Document> read_cluster_objects(kube::Client& client) {
 std::vector<value::Document> read_cluster_resources(kube::Client& client) {
     std::vector<value::Document> all;
     const auto served =
-        client.discover({"sro.openshift.io", "v1beta1", "specialresources", "SpecialResource", kube::Scope::cluster});
+        client.discover({std::string(api::group_of(plan::k_group_version)), "v1beta1", "specialresources", "SpecialResource", kube::Scope::cluster});
     if (!served) { return all; }
     std::set<std::string> places;
     const auto add_place = [&](const std::string& url) {
