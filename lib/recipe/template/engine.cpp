@@ -186,7 +186,8 @@ Error unknown_error(const Value& value, Position position, const std::string& ex
         .hint(record.fields[0].value.text());
 }
 
-const ParsedFiles::Trees& ParsedFiles::trees(const std::string& name, const std::string& text, const std::string& file) {
+const ParsedFiles::Trees& ParsedFiles::trees(const std::string& name, const std::string& text,
+                                             const std::string& file) {
     auto& [source, trees] = files_[name];
     if (source == nullptr || source->text != text || source->name != file) {
         auto made = std::make_shared<Source>(Source{file, text});
