@@ -378,7 +378,8 @@ void check_value(const Option& option, const std::string& value, const std::stri
     }
     if (option.value_name == "N" && !base::parse_number<std::uint32_t>(value)) {
         throw usage_error("bad-value", fmt::format("{}: expected a number, found '{}'", origin, value))
-            .hint("digits alone, up to 4294967295");
+            .hint(value.ends_with('%') ? "digits alone: this option does not take a percentage"
+                                       : "digits alone, up to 4294967295");
     }
 }
 

@@ -9,6 +9,8 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
+#include <cmath>
 #include <map>
 #include <optional>
 #include <sstream>
@@ -35,6 +37,23 @@ std::string whole_characters(std::string text) {
         if (!at || (text[*at] != '\x85' && text[*at] != '\xa0')) return text;
         text.insert(*at, 1, '\xc2');
     }
+}
+
+/// The key that kubectl makes of a number with a fraction or an exponent: Go's shortest text of a float32.
+/// Source: sigs.k8s.io/yaml, convertToJSONableObject.
+std::string float_key(const std::string& text) {
+    double number = 0;
+    std::from_chars(text.data(), text.data() + text.size(), number);
+    const auto single = static_cast<float>(number);
+    if (std::isinf(single)) return single > 0 ? ".inf" : "-.inf";
+    std::array<char, 64> buffer;
+    const auto written = [&](std::chars_format format) {
+        const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), single, format).ptr;
+        return std::string(buffer.data(), end);
+    };
+    auto scientific = written(std::chars_format::scientific);
+    const int exponent = std::stoi(scientific.substr(scientific.find('e') + 1));
+    return exponent < -4 || exponent >= 6 ? scientific : written(std::chars_format::fixed);
 }
 
 /// Ends the parse of a file; the diagnostic is already recorded.
@@ -330,20 +349,26 @@ private:
             return std::nullopt;
         }
         if (frame.runs_on) return std::nullopt;  // of the second object its first key says enough
-        const auto [old, fresh] = frame.seen.emplace(node.text(), mark);
+        if (node.kind() == Kind::integer && !node.as_int()) {
+            report("bad-key", fmt::format("expected a string as key, found the number {}", node.text()), mark,
+                   "quote the key if it is meant as text");
+            return std::nullopt;
+        }
+        const std::string key = node.kind() == Kind::floating ? float_key(node.text()) : node.text();
+        const auto [old, fresh] = frame.seen.emplace(key, mark);
         if (!fresh) {
-            diagnostics_.push_back(duplicate_key(node.text(), file_, mark, old->second));
+            diagnostics_.push_back(duplicate_key(key, file_, mark, old->second));
             if (limits_.is_last_taken) {
                 frame.has_repeats = true;
-                return Member{node.text(), mark, {}};
+                return Member{key, mark, {}};
             }
-            if (node.text() == "apiVersion" && mark.column == 1) {
+            if (key == "apiVersion" && mark.column == 1) {
                 frame.runs_on = true;
                 diagnostics_.back().hint = "if the next object begins here, put a line --- before it";
             }
             return std::nullopt;
         }
-        return Member{node.text(), mark, {}};
+        return Member{key, mark, {}};
     }
 
     void report_tag(const std::string& tag, Mark mark) {

@@ -52,7 +52,7 @@ Situations::Traces& Situations::touch(std::size_t module) {
 
 const Situations::Marks& Situations::marks_of(const std::string& key) {
     static const Marks k_none;
-    auto& last = last_marks_[hash_of(&key) % last_marks_.size()];
+    auto& last = last_marks_[hash_of(&key) % k_last];
     if (last.first == &key) { return *last.second; }
     const bool has_prefix = key.starts_with(k_label_prefix) || key.starts_with(k_label_beta_prefix);
     const auto found = has_prefix ? marks_.find(key) : marks_.end();
@@ -62,7 +62,7 @@ const Situations::Marks& Situations::marks_of(const std::string& key) {
 
 /// Where among the Modules the one of the entry is; their count if it is not among them.
 std::size_t Situations::place_of(const api::NodeModule& entry) {
-    auto& last = last_places_[hash_of(&*entry.config) % last_places_.size()];
+    auto& last = last_places_[hash_of(&*entry.config) % k_last];
     if (last < modules_.size()) {
         const auto& meta = modules_[last]->meta;
         if (meta.name == entry.name && meta.namespace_ == entry.namespace_) { return last; }

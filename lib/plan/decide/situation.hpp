@@ -3,7 +3,6 @@
 // ids.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -69,8 +68,10 @@ private:
     std::unordered_map<std::string, Marks> marks_;         ///< by label key
     std::unordered_map<std::string, std::size_t> places_;  ///< of Modules, by NAMESPACE/NAME
     /// What was found last, by where the text of a key is and by where the config of an entry is: objects share them.
-    std::array<std::pair<const std::string*, const Marks*>, 2048> last_marks_{};
-    std::array<std::size_t, 2048> last_places_{};
+    static constexpr std::size_t k_last = 2048;
+    std::vector<std::pair<const std::string*, const Marks*>> last_marks_ =
+        std::vector<std::pair<const std::string*, const Marks*>>(k_last);
+    std::vector<std::size_t> last_places_ = std::vector<std::size_t>(k_last);
     const api::Node* node_ = nullptr;
     const Taints* taints_ = nullptr;
     std::vector<Traces> traces_;         ///< by Module

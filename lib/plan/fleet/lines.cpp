@@ -161,8 +161,11 @@ public:
             diagnostic.message =
                 fmt::format("Module {} needs {}, which is not loaded on {}, first {}", key.first, key.second,
                             base::counted(nodes.count, "node"), nodes.first);
-            diagnostic.hint = fmt::format("kmm-plan why {} {}", nodes.first, key.second);
+            diagnostic.hint = "add the Module to the input";
             for (const auto& module : objects.modules) {
+                if (module.full_name() == key.second) {
+                    diagnostic.hint = fmt::format("kmm-plan why {} {}", nodes.first, key.second);
+                }
                 if (module.full_name() == key.first && !module.meta.origin.file.empty()) {
                     diagnostic.position = module.meta.origin;
                 }

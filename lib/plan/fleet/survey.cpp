@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "api/linux_nodes.hpp"
 #include "base/text.hpp"
 #include "plan/kmm/template.hpp"
 
@@ -28,7 +29,7 @@ std::vector<Pool> pools_of(const api::Objects& objects, const api::Module& modul
     std::map<std::pair<std::string, std::string>, Pool> pools;
     const auto tolerations = loader_tolerations(module);
     for (const auto& node : objects.nodes) {
-        if (!selects(module.selector, node.meta.labels)) continue;
+        if (!selects(module.selector, node.meta.labels) || !api::runs_linux(node)) continue;
         const bool loaded = node_has(objects, node.meta.name, module);
         if (!loaded && !tolerates(tolerations, lasting_taints(node.taints))) continue;
         auto& pool = pools[{node.kernel_version, node.architecture}];

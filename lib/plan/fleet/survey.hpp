@@ -11,8 +11,8 @@
 
 namespace kmm::plan {
 
-/// Nodes that a Module selects and whose taints it tolerates, and that run the same kernel on the same architecture
-/// today. Taints that Kubernetes itself sets do not count: a cordon passes.
+/// Nodes with Linux that a Module selects and whose taints it tolerates, and that run the same kernel on the same
+/// architecture today. Taints that Kubernetes itself sets do not count: a cordon passes.
 struct Pool {
     std::string kernel;               ///< what they run now
     std::string architecture;         ///< "" if the Nodes do not tell

@@ -6,10 +6,11 @@
 
 #include <fmt/format.h>
 
+#include "api/linux_nodes.hpp"
+#include "base/join_some.hpp"
 #include "plan/codes/reasons.hpp"
 #include "plan/fleet/guard.hpp"
 #include "plan/kmm/eligible.hpp"
-#include "plan/kmm/linux_nodes.hpp"
 #include "plan/kmm/resolve.hpp"
 
 namespace kmm::plan {
@@ -75,7 +76,7 @@ std::vector<UpgradeNode> upgrade_nodes(const api::Objects& objects, const api::M
     const std::string label = api::label_version_module(module.meta.namespace_, module.meta.name);
     std::vector<UpgradeNode> result;
     for (const auto& view : views(objects)) {
-        if (!selects(module.selector, view.node->meta.labels) || !runs_linux(*view.node)) { continue; }
+        if (!selects(module.selector, view.node->meta.labels) || !api::runs_linux(*view.node)) { continue; }
         api::Node moved = *view.node;
         moved.meta.labels[label] = module.module_loader->container.version;
         NodeView imagined = view;
@@ -86,6 +87,15 @@ std::vector<UpgradeNode> upgrade_nodes(const api::Objects& objects, const api::M
     }
     std::sort(result.begin(), result.end(), [](const auto& a, const auto& b) { return a.node < b.node; });
     return result;
+}
+
+Error no_linux_error(const std::vector<std::string>& nodes, bool is_named) {
+    constexpr std::size_t k_named_max = 5;
+    return Error(Exit::checks_failed, "no-nodes",
+                 fmt::format("no node is selected that runs Linux: {} {} another system",
+                             base::join_some(nodes, k_named_max), nodes.size() == 1 ? "runs" : "run"))
+        .hint(is_named ? "name nodes with Linux in --node"
+                       : "choose nodes with Linux: --selector kubernetes.io/os=linux");
 }
 
 }  // namespace kmm::plan

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/error.hpp"
 #include "plan/decide/verdict.hpp"
 
 namespace kmm::plan {
@@ -25,5 +26,9 @@ struct UpgradeNode {
 /// must be complete; Options::next does not count.
 [[nodiscard]] std::vector<UpgradeNode> upgrade_nodes(const api::Objects& objects, const api::Module& module,
                                                      const Options& options);
+
+/// The error for a selection in which none but `nodes` (not empty) could take part, as they run another system:
+/// checks_failed "no-nodes". `is_named`: they were named one by one.
+[[nodiscard]] Error no_linux_error(const std::vector<std::string>& nodes, bool is_named);
 
 }  // namespace kmm::plan

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "api/linux_nodes.hpp"
 #include "base/join_some.hpp"
 #include "base/module_name.hpp"
 #include "base/text.hpp"
@@ -22,8 +23,6 @@ std::string first_of(const Nodes& nodes) {
     return nodes.count == 1 ? fmt::format("node {}", nodes.first)
                             : fmt::format("{} nodes, first {}", nodes.count, nodes.first);
 }
-
-constexpr std::string_view k_label_os = "kubernetes.io/os";
 
 /// Once a node, however often it is called for it.
 void count(Nodes& nodes, const api::Node& node) {
@@ -149,11 +148,9 @@ void FleetLint::add(const api::Node& node, const Share& share) {
 void FleetLint::end_node(const api::Node& node) {
     if (removes_) { see_removed(node); }
     if (orders_ && wanted_.size() > 1) { see_ordered(node); }
-    if (!wanted_.empty()) {
-        const auto system = node.meta.labels.find(std::string(k_label_os));
-        if (system != node.meta.labels.end() && system->second != "linux") {
-            for (const auto* share : wanted_) { count(other_system_[{share->module, system->second}], node); }
-        }
+    if (!wanted_.empty() && !api::runs_linux(node)) {
+        const std::string& system = node.meta.labels.at(std::string(api::k_label_os));
+        for (const auto* share : wanted_) { count(other_system_[{share->module, system}], node); }
     }
     wanted_.clear();
     removes_ = false;
@@ -279,7 +276,7 @@ void FleetLint::report(Diagnostics& diagnostics) const {
         warn(diagnostics, "node-not-linux",
              fmt::format("Module {} selects {} with the operating system {}, where no worker Pod can run", module,
                          first_of(nodes), base::escape(system)),
-             fmt::format("add {}: linux to spec.selector", k_label_os), nodes.place);
+             fmt::format("add {}: linux to spec.selector", api::k_label_os), nodes.place);
     }
 }
 

@@ -12,7 +12,6 @@
 #include "recipe/chart/ignore.hpp"
 #include "recipe/chart/metadata.hpp"
 #include "recipe/chart/schema.hpp"
-#include "recipe/chart/template_places.hpp"
 #include "recipe/chart/values.hpp"
 #include "recipe/functions/functions.hpp"
 #include "recipe/golib/json.hpp"
@@ -258,36 +257,20 @@ std::vector<RenderedFile> render_files(Chart& chart, const Value& values, const 
     collect(chart, true, top, release.is_helm_3_7, templates);
     const auto names = in_order(templates);
     const auto parsed = release.parsed ? release.parsed : std::make_shared<tmpl::ParsedFiles>(tmpl::chart_library());
-    const auto in_file = std::make_shared<TemplatePlaces>();
-    for (const auto& [name, one] : templates) { in_file->add(name, one.file); }
-    std::function<void(Diagnostic)> notice;
-    if (release.notice) {
-        notice = [&](Diagnostic finding) {
-            if (finding.position) { finding.position = in_file->file(*finding.position); }
-            release.notice(std::move(finding));
-        };
-    }
-    tmpl::Engine engine(*parsed, release.limits, notice);
+    tmpl::Engine engine(*parsed, release.limits, release.notice);
     if (release.placeholders) { engine.use_placeholders(); }
     std::vector<RenderedFile> files;
-    try {
-        for (const auto& name : names) { engine.add(name, *templates[name].text); }
-        for (const auto& name : names) {
-            if (tmpl::base_path(name).starts_with('_')) { continue; }
-            Renderable& one = templates[name];
-            (*one.scope.shared_map())["Template"] =
-                Value::map({{"Name", Value::string(name)}, {"BasePath", Value::string(one.base_path)}}, Type::values);
-            tmpl::Output output = engine.render(name, one.scope);
-            if (name.ends_with("NOTES.txt")) { continue; }
-            RenderedFile file{name, std::move(output.text), nullptr};
-            file.origin = [marks = std::move(output.origin), in_file](std::size_t line) {
-                return in_file->file(marks.position(line));
-            };
-            files.push_back(std::move(file));
-        }
-    } catch (Error& error) {
-        if (error.position()) { error.at(in_file->file(*error.position())); }
-        throw;
+    for (const auto& name : names) { engine.add(name, *templates[name].text, templates[name].file); }
+    for (const auto& name : names) {
+        if (tmpl::base_path(name).starts_with('_')) { continue; }
+        Renderable& one = templates[name];
+        (*one.scope.shared_map())["Template"] =
+            Value::map({{"Name", Value::string(name)}, {"BasePath", Value::string(one.base_path)}}, Type::values);
+        tmpl::Output output = engine.render(name, one.scope);
+        if (name.ends_with("NOTES.txt")) { continue; }
+        RenderedFile file{name, std::move(output.text), nullptr};
+        file.origin = [marks = std::move(output.origin)](std::size_t line) { return marks.position(line); };
+        files.push_back(std::move(file));
     }
     return files;
 }

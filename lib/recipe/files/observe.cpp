@@ -5,6 +5,9 @@
 #include <string>
 #include <utility>
 
+#include "api/recipe_kind.hpp"
+#include "recipe/resource/resource.hpp"
+
 namespace kmm::recipe::files {
 
 namespace {
@@ -89,8 +92,9 @@ std::vector<value::Document> read_cluster_objects(kube::Client& client) {
 
 std::vector<value::Document> read_cluster_resources(kube::Client& client) {
     std::vector<value::Document> all;
+    const std::string group(api::group_of(plan::k_group_version));
     const auto served =
-        client.discover({"sro.openshift.io", "v1beta1", "specialresources", "SpecialResource", kube::Scope::cluster});
+        client.discover({group, "v1beta1", "specialresources", "SpecialResource", kube::Scope::cluster});
     if (!served) { return all; }
     std::set<std::string> places;
     const auto add_place = [&](const std::string& url) {

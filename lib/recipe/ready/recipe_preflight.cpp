@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include "api/recipe_kind.hpp"
 #include "base/text.hpp"
 #include "cluster/folder/object_files.hpp"
 #include "digest/digest.hpp"
@@ -36,8 +37,6 @@ using files::RecipeDocuments;
 using files::render_named;
 
 namespace {
-
-constexpr std::string_view k_group = "sro.openshift.io/";
 
 /// Puts what standard input has into memory, so that it can be read twice.
 void keep_standard_input() {
@@ -339,6 +338,7 @@ bool never_runs(const std::string& architecture, const std::string& kernel) {
 
 RecipePreflight::RecipePreflight(const cli::Args& args) : args_(args) {
     bool found = false;
+    const auto group = api::group_of(rp::k_group_version);
     for (const auto& name : args.all("filename")) {
         if (name == "-") { keep_standard_input(); }
         Diagnostics ignored;
@@ -350,7 +350,7 @@ RecipePreflight::RecipePreflight(const cli::Args& args) : args_(args) {
             }
             try {
                 found = found ||
-                        (file == "-" ? sys::read_fd(0, "-") : sys::read_file(file)).find(k_group) != std::string::npos;
+                        (file == "-" ? sys::read_fd(0, "-") : sys::read_file(file)).find(group) != std::string::npos;
             } catch (const Error&) {  // said by those who read it as objects
             }
         }

@@ -150,7 +150,7 @@ Expanded expand_resource(const SpecialResource& resource, const Value& values, b
     }
     expander.done();
     (*set.shared_map())["kind"] = Value::string("Values");
-    (*set.shared_map())["apiVersion"] = Value::string("sro.openshift.io/v1beta1");
+    (*set.shared_map())["apiVersion"] = Value::string(std::string(k_group_version));
     made.set = expander.tree(set, "spec.set");
     made.spec = Value::map(std::move(whole));
     expander.done();

@@ -70,9 +70,6 @@ struct SystemVersion {
 /// Whether a Node with this osImage is of OKD, whose toolkit may have the headers of another kernel.
 [[nodiscard]] bool is_system_of_okd(std::string_view os_image);
 
-/// False for a Node of Windows: drivers of Linux have nothing to do there.
-[[nodiscard]] bool runs_linux(const value::Node& node);
-
 /// Of Nodes, ClusterVersion, Proxy, ImageStream openshift/driver-toolkit, ConfigMap machine-config-osimageurl and
 /// Secrets among `objects`. Nodes that Pods are kept from by a taint are in `left_out`: the operator leaves them out.
 /// Nodes without Linux are in neither list. Cordoned ones, and those with a taint of their condition, count, unless

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "api/linux_nodes.hpp"
 #include "recipe/resource/facts.hpp"
 
 namespace kmm::recipe::plan {
@@ -34,7 +35,7 @@ void add_node(Facts& facts, const Node& node, bool operator_only) {
     KernelFacts one;
     one.kernel = node.get_string({"status", "nodeInfo", "kernelVersion"});
     const bool is_away = keeps_pods_away(node, operator_only);
-    if (one.kernel.empty() || (operator_only ? is_away : !runs_linux(node))) { return; }
+    if (one.kernel.empty() || (operator_only ? is_away : !api::runs_linux(node))) { return; }
     one.os_image = node.get_string({"status", "nodeInfo", "osImage"});
     if (const Node* labels = node.find_path({"metadata", "labels"})) {
         for (const auto& label : labels->members()) { one.labels[label.key] = label.value.text(); }
@@ -102,13 +103,6 @@ void add_toolkits(Facts& facts, const Node& stream, bool operator_only) {
 
 bool is_system_of_okd(std::string_view os_image) {
     return os_image.starts_with("CentOS ") || os_image.starts_with("Fedora ");
-}
-
-bool runs_linux(const Node& node) {
-    const Node* labels = node.find_path({"metadata", "labels"});
-    const Node* label = labels == nullptr ? nullptr : labels->find("kubernetes.io/os");
-    const std::string system = node.get_string({"status", "nodeInfo", "operatingSystem"});
-    return label == nullptr ? system.empty() || system == "linux" : label->text() == "linux";
 }
 
 Facts observe_facts(std::span<const value::Document> objects, bool operator_only) {

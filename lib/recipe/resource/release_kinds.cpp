@@ -182,11 +182,6 @@ void add_architecture(Release& release, const std::string& architecture) {
     release.rt_kernel += '.' + architecture;
 }
 
-bool is_of_operator(const value::Document& document, std::string_view kind) {
-    return document.root.get_string({"kind"}) == kind &&
-           document.root.get_string({"apiVersion"}).starts_with("sro.openshift.io/");
-}
-
 void check_version(api::Fields& root, const std::string& found) {
     if (found == k_group_version) { return; }
     root.scope().fault("bad-value",

@@ -8,6 +8,7 @@
 
 #include "api/fields.hpp"
 #include "api/names.hpp"
+#include "api/recipe_kind.hpp"
 #include "base/text.hpp"
 #include "recipe/resource/decode.hpp"
 
@@ -129,10 +130,12 @@ Value to_value(const Node& node) {
     return Value::map(std::move(members));
 }
 
-bool is_special_resource(const value::Document& document) {
-    const std::string version = document.root.get_string({"apiVersion"});
-    return document.root.get_string({"kind"}) == "SpecialResource" && version.starts_with("sro.openshift.io/");
+bool is_of_operator(const value::Document& document, std::string_view kind) {
+    return document.root.get_string({"kind"}) == kind &&
+           api::is_recipe_kind(document.root.get_string({"apiVersion"}), kind);
 }
+
+bool is_special_resource(const value::Document& document) { return is_of_operator(document, "SpecialResource"); }
 
 ChartReference decode_chart(api::Fields& chart, Value& written) {
     ChartReference made;

@@ -59,6 +59,8 @@ struct SpecialResource {
     [[nodiscard]] Position place(std::string_view path) const;
 };
 
+/// Whether a document is of a kind of the group of SpecialResources, in any version.
+[[nodiscard]] bool is_of_operator(const value::Document& document, std::string_view kind);
 /// Whether a document is a SpecialResource of any version.
 [[nodiscard]] bool is_special_resource(const value::Document& document);
 

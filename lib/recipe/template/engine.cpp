@@ -186,18 +186,19 @@ Error unknown_error(const Value& value, Position position, const std::string& ex
         .hint(record.fields[0].value.text());
 }
 
-const ParsedFiles::Trees& ParsedFiles::trees(const std::string& name, const std::string& text) {
+const ParsedFiles::Trees& ParsedFiles::trees(const std::string& name, const std::string& text,
+                                             const std::string& file) {
     auto& [source, trees] = files_[name];
-    if (source == nullptr || source->text != text) {
-        auto made = std::make_shared<Source>(Source{name, text});
+    if (source == nullptr || source->text != text || source->name != file) {
+        auto made = std::make_shared<Source>(Source{file, text});
         trees = parse(name, made, library_);
         source = std::move(made);
     }
     return trees;
 }
 
-void Engine::add(const std::string& name, const std::string& text) {
-    for (const auto& tree : parsed_.trees(name, text)) { scope_.add(tree); }
+void Engine::add(const std::string& name, const std::string& text, const std::string& file) {
+    for (const auto& tree : parsed_.trees(name, text, file.empty() ? name : file)) { scope_.add(tree); }
 }
 
 Position Origin::position(std::size_t line) const {

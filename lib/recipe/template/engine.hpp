@@ -128,8 +128,9 @@ public:
     /// The texts see the functions of `library`.
     explicit ParsedFiles(const Library& library) : library_(library) {}
     [[nodiscard]] const Library& functions() const noexcept { return library_; }
-    /// The trees of `text`, which is parsed unless it is what `name` had last. Errors: those of parse().
-    const Trees& trees(const std::string& name, const std::string& text);
+    /// The trees of `text`, which is parsed unless `name` had it and `file` last. `file` is named in messages. Errors:
+    /// those of parse().
+    const Trees& trees(const std::string& name, const std::string& text, const std::string& file);
 
 private:
     const Library& library_;
@@ -145,8 +146,8 @@ public:
     }
     /// Functions that give something else each time give placeholders, with a warning "placeholder", and are no errors.
     void use_placeholders() { run_.placeholders = true; }
-    /// Adds the templates of a file. Errors: those of parse().
-    void add(const std::string& name, const std::string& text);
+    /// Adds the templates of a file, which Helm names `name` and messages `file`; "": `name`. Errors: those of parse().
+    void add(const std::string& name, const std::string& text, const std::string& file = {});
     /// What the template prints, without "<no value>" as Helm does it. Error: not_found "no-template".
     [[nodiscard]] Output render(std::string_view name, const Value& dot);
 

@@ -166,7 +166,7 @@ private:
                 fmt::format("expected an image for {}, found one for {}", platform_.to_string(), found.to_string()))
                 .hint(
                     "build the image for the nodes' architecture; if only its configuration is wrong: "
-                    "--allow-platform-mismatch");
+                    "kmm-worker takes it with --allow-platform-mismatch");
         }
     }
 

@@ -21,7 +21,7 @@ constexpr std::uint64_t k_ratio_free_bytes = 16U << 20U;
 
 Error limit_error(const std::string& what, const std::string& name, std::uint64_t maximum) {
     return Error(Exit::unsafe, "image-limit", fmt::format("{} exceeds the limit of {}", what, maximum))
-        .hint(fmt::format("if the image is trustworthy: --limit {}=VALUE", name));
+        .hint(fmt::format("if the image is trustworthy: kmm-worker takes it with --limit {}=VALUE", name));
 }
 
 FileSource::FileSource(int fd, std::uint64_t size_hint)

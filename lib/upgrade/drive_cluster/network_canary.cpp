@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "api/linux_nodes.hpp"
 #include "base/text.hpp"
 #include "cluster/seam/object_facts.hpp"
 #include "upgrade/actor_parts/objects.hpp"
@@ -184,11 +185,7 @@ std::string judge_asker(const Node& pod, std::string& fault) {
 
 /// The name of a Node that runs Linux, else "": the containers are of Linux.
 std::string linux_name(const Node& node) {
-    const auto* labels = node.find_path({"metadata", "labels"});
-    const auto* system = labels == nullptr ? nullptr : labels->find("kubernetes.io/os");
-    return system != nullptr && system->is_string() && system->text() != "linux"
-               ? ""
-               : node.get_string({"metadata", "name"});
+    return api::runs_linux(node) ? node.get_string({"metadata", "name"}) : "";
 }
 
 /// What a Node that is not Ready says of it: of a network add-on that does not work, that.

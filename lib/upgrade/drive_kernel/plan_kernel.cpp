@@ -7,14 +7,15 @@
 #include <fmt/format.h>
 
 #include "api/labels.hpp"
+#include "api/linux_nodes.hpp"
 #include "api/workload.hpp"
 #include "base/join_some.hpp"
 #include "base/text.hpp"
 #include "plan/decide/order.hpp"
 #include "plan/fleet/survey.hpp"
+#include "plan/fleet/upgrade_view.hpp"
 #include "plan/kmm/eligible.hpp"
 #include "plan/kmm/find_named.hpp"
-#include "plan/kmm/linux_nodes.hpp"
 #include "upgrade/drive_kernel/control_planes.hpp"
 #include "upgrade/module_nodes/fleet.hpp"
 #include "upgrade/prepare_module/prepare.hpp"
@@ -45,11 +46,7 @@ Error no_node(const api::Objects& objects, const std::vector<upgrade::LeftOut>& 
         return refusal(is_named ? "no node is selected: --selector matches none of --node"
                                 : "no node is selected: --selector matches none")
             .hint("compare it with the labels of the nodes: " + where_labels_are(objects.nodes.front()));
-    if (left_out.empty())
-        return refusal(fmt::format("no node is selected that runs Linux: {} {} another system",
-                                   base::join_some(foreign, k_named), foreign.size() == 1 ? "runs" : "run"))
-            .hint(is_named ? "name nodes with Linux in --node"
-                           : "choose nodes with Linux: --selector kubernetes.io/os=linux");
+    if (left_out.empty()) return plan::no_linux_error(foreign, is_named);
     std::vector<std::string> texts;
     for (const auto& left : left_out) texts.push_back(fmt::format("{} ({})", left.name, left.reason));
     return refusal(fmt::format("every selected node is left out: {}", base::join_some(texts, k_named)))
@@ -86,7 +83,7 @@ PlannedKernel plan_kernel(const api::Objects& objects, const StartRequest& reque
         const bool is_named = std::find(request.nodes.begin(), request.nodes.end(), name) != request.nodes.end();
         if ((!request.nodes.empty() && !is_named) || !request.selector.matches(node.meta.labels)) continue;
         // It is never to be updated, so that nothing is left to do on it later.
-        if (!plan::runs_linux(node)) {
+        if (!api::runs_linux(node)) {
             planned.notes.push_back(fmt::format("node {} has no part in it: it runs no Linux", name));
             foreign.push_back(name);
             continue;

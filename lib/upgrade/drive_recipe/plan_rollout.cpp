@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "api/linux_nodes.hpp"
 #include "base/error.hpp"
 #include "cluster/live/machine_pools.hpp"
 #include "recipe/golib/json.hpp"
@@ -325,7 +326,7 @@ std::set<std::string> needed_kernels(kube::Client& client, const upgrade::recipe
 std::vector<UncoveredNode> uncovered_nodes(kube::Client& client, const Release& release) {
     std::vector<UncoveredNode> found;
     for (const auto& node : client.list_all(kube::resources::k_nodes, {})) {
-        if (!recipe::plan::runs_linux(node)) continue;
+        if (!api::runs_linux(node)) continue;
         auto object = node;
         object.set("apiVersion", "v1");
         object.set("kind", "Node");

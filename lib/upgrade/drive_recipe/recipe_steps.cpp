@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Steps of a rollout and of a removal: objects applied, gated, built on demand, pruned, removed.
+#include "api/linux_nodes.hpp"
 #include "upgrade/drive_recipe/recipe_actor.hpp"
 
 #include <algorithm>
@@ -214,7 +215,7 @@ std::size_t RecipeActor::label_nodes(const State& state) {
         const auto* labels = node.find_path({"metadata", "labels"});
         const auto* found = labels == nullptr ? nullptr : labels->find(state.label);
         const bool is_selected =
-            state.nodes.selects(node) && recipe::plan::runs_linux(node) && !lacks_copy(state, node);
+            state.nodes.selects(node) && api::runs_linux(node) && !lacks_copy(state, node);
         if (is_selected) ++number;
         // A node that an earlier release selected, or that was updated, does not run the state any more.
         if (is_selected ? found != nullptr && found->text() == "Ready" : found == nullptr || is_of_others(node))

@@ -6,9 +6,9 @@
 #include <fmt/format.h>
 
 #include "api/labels.hpp"
+#include "api/linux_nodes.hpp"
 #include "plan/kmm/eligible.hpp"
 #include "plan/kmm/find_named.hpp"
-#include "plan/kmm/linux_nodes.hpp"
 #include "upgrade/module_nodes/wanted.hpp"
 #include "upgrade/module_nodes/worker.hpp"
 
@@ -128,7 +128,7 @@ std::map<std::string, std::string> Fleet::unavailable() {
     const auto wanted = module_in(snapshot, namespace_, name_);
     std::map<std::string, std::string> names;
     for (const auto& node : objects.nodes) {
-        if (!plan::runs_linux(node) || (wanted && !plan::selects(wanted->selector, node.meta.labels))) continue;
+        if (!api::runs_linux(node) || (wanted && !plan::selects(wanted->selector, node.meta.labels))) continue;
         if (!wanted) {
             const auto there = view_of(objects, node.meta.name, namespace_, name_);
             if (!there.spec && !there.status) continue;

@@ -9,6 +9,7 @@
 
 #include "api/codec.hpp"
 #include "api/labels.hpp"
+#include "api/linux_nodes.hpp"
 #include "api/workload.hpp"
 #include "base/counted.hpp"
 #include "base/join_some.hpp"
@@ -16,9 +17,9 @@
 #include "plan/decide/order.hpp"
 #include "plan/decide/plan.hpp"
 #include "plan/decide/policy.hpp"
+#include "plan/fleet/upgrade_view.hpp"
 #include "plan/kmm/eligible.hpp"
 #include "plan/kmm/find_named.hpp"
-#include "plan/kmm/linux_nodes.hpp"
 #include "plan/lint/validate.hpp"
 #include "upgrade/module_nodes/fleet.hpp"
 #include "upgrade/module_nodes/look.hpp"
@@ -151,7 +152,7 @@ Chosen choose_nodes(const api::Objects& objects, const api::Module& module, cons
         api::Taint blocking;
         std::string why;
         if (!plan::selects(module.selector, node.meta.labels)) why = "the Module's selector does not match its labels";
-        else if (!plan::runs_linux(node)) why = std::string(k_no_linux);
+        else if (!api::runs_linux(node)) why = std::string(k_no_linux);
         else if (!plan::tolerates(tolerations, node.taints, &blocking) && !(is_begun && is_begun(node)))
             why = fmt::format("its taint {}:{} is not tolerated", blocking.key, blocking.effect);
         if (why.empty()) chosen.push_back(name);
@@ -178,13 +179,13 @@ Chosen choose_nodes(const api::Objects& objects, const api::Module& module, cons
     if (chosen.empty() && !objects.nodes.empty() && !any_matches)
         throw Error(Exit::checks_failed, "no-nodes", "--selector matches no node")
             .hint("compare it with the labels of the nodes: " + where_labels_are(objects.nodes.front()));
+    if (chosen.empty() && !foreign.empty())
+        throw plan::no_linux_error(foreign, !request.nodes.empty()).at(module.meta.origin);
     if (chosen.empty())
         throw Error(Exit::checks_failed, "no-nodes",
                     fmt::format("no node is selected for Module {}", module.full_name()))
             .at(module.meta.origin)
-            .hint(objects.nodes.empty() ? "there is no Node"
-                  : !foreign.empty()    ? "the nodes that it selects run no Linux"
-                                        : "kmm-plan show says why");
+            .hint(objects.nodes.empty() ? "there is no Node" : "kmm-plan show says why");
     result.names = walk_order(objects, request, std::move(chosen), result.notes);
     return result;
 }

@@ -7,10 +7,10 @@
 
 #include "api/codec.hpp"
 #include "api/labels.hpp"
+#include "api/linux_nodes.hpp"
 #include "api/workload.hpp"
 #include "base/text.hpp"
 #include "plan/kmm/eligible.hpp"
-#include "plan/kmm/linux_nodes.hpp"
 #include "upgrade/prepare_module/prepare_parts.hpp"
 
 namespace kmm::drive {
@@ -87,7 +87,7 @@ std::vector<std::string> ask_nodes(api::Objects& objects, Worker& worker, sys::C
                                    const CheckObserver& observer) {
     std::vector<std::pair<api::Node*, std::string>> asked;
     for (auto& node : objects.nodes) {
-        if (!is_chosen(request, node) || !plan::runs_linux(node)) continue;
+        if (!is_chosen(request, node) || !api::runs_linux(node)) continue;
         for (const auto& work : works) {
             const auto* module = module_of(objects, work);
             const auto view = view_of(objects, node.meta.name, work.namespace_, work.module);
@@ -147,7 +147,7 @@ plan::ApplyWork narrow(plan::ApplyWork work, const api::Objects& objects, const 
     for (auto* lefts : {&work.blocked, &work.kept_out})
         std::erase_if(*lefts, [&](const plan::ApplyLeft& left) { return !holds(chosen, left.node); });
     for (const auto& node : objects.nodes)
-        if (!plan::runs_linux(node)) keep_out(work, node.meta.name);
+        if (!api::runs_linux(node)) keep_out(work, node.meta.name);
     return work;
 }
 
@@ -159,7 +159,7 @@ std::vector<upgrade::LeftOut> left_out_of(const api::Objects& objects, const Sta
     if (module == nullptr || !module->module_loader || !work.version.empty()) return all;
     for (const auto& node : objects.nodes) {
         const auto& name = node.meta.name;
-        if (!is_chosen(request, node) || !plan::runs_linux(node) ||
+        if (!is_chosen(request, node) || !api::runs_linux(node) ||
             !plan::selects(module->selector, node.meta.labels) ||
             holds(work.load, name) || holds(work.unload, name))
             continue;

@@ -87,6 +87,7 @@ TEST_CASE("M10 a manifest of exactly the limit and one byte more") {
     registry.add_manifest("v1", k_manifest_type, manifest + " ");
     const Outcome over = pull_from(registry);
     CHECK(over.code() == "image-limit");
+    CHECK(over.error->hint().starts_with("if the image is trustworthy: kmm-worker takes it with --limit "));
     CHECK(over.exit() == Exit::unsafe);
     CHECK(over.error->hint().find("--limit manifest_bytes=") != std::string::npos);
 }
@@ -400,6 +401,7 @@ TEST_CASE("M20 a configuration for another platform") {
     registry.add_image("v1", {sound_layer()}, "arm64");
     const Outcome outcome = pull_from(registry);
     CHECK(outcome.code() == "platform-mismatch");
+    CHECK(outcome.error->hint().ends_with("kmm-worker takes it with --allow-platform-mismatch"));
     CHECK(outcome.exit() == Exit::data);
     const std::string manifest = registry.image_manifest({sound_layer()}, "arm64");
     registry.add_manifest("v1", k_index_type, index_of(descriptor(k_manifest_type, manifest, platform("amd64"))));

@@ -2,11 +2,15 @@
 // kmm-plan preflight: would the fleet survive a kernel that it does not run yet?
 #include <algorithm>
 #include <map>
+#include <set>
+#include <variant>
 
 #include <fmt/format.h>
 
+#include "api/linux_nodes.hpp"
 #include "api/names.hpp"
 #include "base/counted.hpp"
+#include "base/join_some.hpp"
 #include "base/text.hpp"
 #include "cli/document.hpp"
 #include "cli/names.hpp"
@@ -20,6 +24,7 @@
 #include "kmm-plan/source/read_summary.hpp"
 #include "kmm-plan/verbs.hpp"
 #include "plan/fleet/survey.hpp"
+#include "plan/kmm/eligible.hpp"
 #include "plan/kmm/template.hpp"
 #include "preflight/verdict.hpp"
 #include "recipe/decide/upgradeable.hpp"
@@ -66,31 +71,44 @@ std::vector<std::string> chosen_kernels(const cli::Args& args, const Source& sou
     return kernels;
 }
 
-/// Nodes that a Module selects and that cannot run a kernel, each with its architecture.
-using PassedOver = std::map<std::string, std::map<std::string, std::string>>;  ///< by kernel, then node
+/// What is not judged for a kernel.
+struct PassedOver {
+    std::set<std::string> nodes;        ///< that a Module selects and that cannot run it: "node-a (arm64)"
+    std::vector<std::string> modules;   ///< with a mapping for it, all of whose nodes cannot run it
+};
+using PassedOverBy = std::map<std::string, PassedOver>;  ///< by kernel
 
-void leave_other_architectures(plan::Surveyed& row, PassedOver& passed_over) {
+/// Removes the nodes that cannot run the kernel of `row`; whether that leaves nothing to judge.
+bool pass_over(plan::Surveyed& row, const api::Objects& objects, PassedOverBy& passed_over) {
     std::erase_if(row.pools, [&](const plan::Pool& pool) {
-        const bool is_other = recipe::ready::never_runs(pool.architecture, row.kernel);
-        if (!is_other) return false;
-        for (const auto& node : pool.nodes) passed_over[row.kernel].emplace(node, pool.architecture);
-        return true;
+        return recipe::ready::never_runs(pool.architecture, row.kernel);
     });
+    bool any = false;
+    for (const auto& node : objects.nodes) {
+        const bool is_linux = api::runs_linux(node);
+        if (is_linux && !recipe::ready::never_runs(node.architecture, row.kernel)) continue;
+        if (!plan::selects(row.module->selector, node.meta.labels)) continue;
+        any = true;
+        passed_over[row.kernel].nodes.insert(
+            fmt::format("{} ({})", node.meta.name, is_linux ? base::escape(node.architecture) : "no Linux"));
+    }
+    // Without a mapping it fails, whatever it selects.
+    const bool is_idle = any && row.pools.empty() && std::holds_alternative<plan::Resolved>(row.resolution);
+    if (is_idle) passed_over[row.kernel].modules.push_back(row.module->full_name());
+    return is_idle;
 }
 
-/// One note for each kernel.
-std::string passed_over_text(const PassedOver& passed_over) {
+/// Notes for each kernel.
+std::string passed_over_text(const PassedOverBy& passed_over) {
     constexpr std::size_t k_named_max = 5;
     std::string text;
-    for (const auto& [kernel, nodes] : passed_over) {
-        std::vector<std::string> names;
-        for (const auto& [name, architecture] : nodes) {
-            if (names.size() < k_named_max) names.push_back(fmt::format("{} ({})", name, base::escape(architecture)));
-        }
-        const std::size_t more = nodes.size() - names.size();
-        text += fmt::format("note: kernel {}: left out {} of another architecture: {}{}\n", kernel,
-                            base::counted(nodes.size(), "selected node"), base::join(names, ", "),
-                            more == 0 ? "" : fmt::format(" and {} more", more));
+    for (const auto& [kernel, left_out] : passed_over) {
+        const std::vector<std::string> nodes(left_out.nodes.begin(), left_out.nodes.end());
+        text += fmt::format("note: kernel {}: left out {} that cannot run it: {}\n", kernel,
+                            base::counted(nodes.size(), "selected node"), base::join_some(nodes, k_named_max));
+        if (left_out.modules.empty()) continue;
+        text += fmt::format("note: kernel {}: not judged, as no node can run it: {}\n", kernel,
+                            base::join_some(left_out.modules, k_named_max));
     }
     return text;
 }
@@ -102,7 +120,7 @@ bool is_of_the_cluster(const cli::Args& args) {
 
 /// The Modules that were asked about, by kernel, each with the pools of nodes that can run the kernel.
 std::vector<plan::Surveyed> chosen_rows(const cli::Args& args, const Source& source,
-                                        const std::vector<std::string>& kernels, PassedOver& passed_over) {
+                                        const std::vector<std::string>& kernels, PassedOverBy& passed_over) {
     auto rows = plan::survey(source.objects, kernels);
     if (const auto ns = args.get("namespace"))
         std::erase_if(rows, [&](const plan::Surveyed& row) { return row.module->meta.namespace_ != *ns; });
@@ -113,7 +131,7 @@ std::vector<plan::Surveyed> chosen_rows(const cli::Args& args, const Source& sou
             return std::find(chosen.begin(), chosen.end(), row.module) == chosen.end();
         });
     }
-    for (auto& row : rows) leave_other_architectures(row, passed_over);
+    std::erase_if(rows, [&](plan::Surveyed& row) { return pass_over(row, source.objects, passed_over); });
     // -l asks about those nodes: a Module that has to do with others only is not judged by it.
     if (args.get("selector")) std::erase_if(rows, [](const plan::Surveyed& row) { return row.pools.empty(); });
     return rows;
@@ -121,9 +139,14 @@ std::vector<plan::Surveyed> chosen_rows(const cli::Args& args, const Source& sou
 
 /// Nothing to judge is not a success. `has_others`: something beside Modules is judged.
 /// Errors: not_found "no-modules".
-void require_rows(const std::vector<plan::Surveyed>& rows, const cli::Args& args, const Source& source,
-                  bool has_others) {
+void require_rows(const std::vector<plan::Surveyed>& rows, const PassedOverBy& passed_over, const cli::Args& args,
+                  const Source& source, bool has_others) {
     if (!rows.empty()) return;
+    for (const auto& [kernel, left_out] : passed_over)
+        if (!left_out.modules.empty() && !has_others)
+            throw Error(Exit::not_found, "no-modules",
+                        fmt::format("no Module to check selects a node that can run kernel {}", kernel))
+                .hint("kmm-plan show lists the nodes; name a kernel of their architecture");
     if (const auto selector = args.get("selector"))
         throw Error(Exit::not_found, "no-modules",
                     fmt::format("no Module to check selects a node that matches -l {}", base::escape(*selector)))
@@ -195,11 +218,11 @@ Exit run_preflight(const cli::Args& args, cli::Context& context) {
     const auto interface_of = preflight::by_kernel(interfaces, kernels);
     check_namespace({&source, 1}, args);
     keep_nodes(source, args, {});
-    PassedOver passed_over;
+    PassedOverBy passed_over;
     const auto rows = chosen_rows(args, source, kernels, passed_over);
     if (context.verbosity >= 0) context.console.err(passed_over_text(passed_over));
     const bool has_recipes = recipes.any() && is_of_the_cluster(args);
-    require_rows(rows, args, source, has_recipes);
+    require_rows(rows, passed_over, args, source, has_recipes);
     Judged judged;
     judged.modules = preflight::first_verdicts(rows, interface_of, args.flag("check-images"), trusted);
     preflight::answer_questions(judged.modules, source.objects, args, context);

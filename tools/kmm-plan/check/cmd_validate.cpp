@@ -229,6 +229,7 @@ Exit run_validate(const cli::Args& args, cli::Context& context) {
         options.kubernetes_version = *version;
     }
     Source source = read_source(args, context, args.positionals("FILE"));
+    const bool is_whole = !has_errors(source.diagnostics);
     plan::Options planned;
     planned.schedule_key = asked_schedule_key(args);
     options.release = asked_release(args);
@@ -253,7 +254,7 @@ Exit run_validate(const cli::Args& args, cli::Context& context) {
         // Faults of mappings are among the rules above already, with the Module's name.
         if (finding.severity != Severity::error) { source.diagnostics.push_back(std::move(finding)); }
     }
-    drop_absent(source.diagnostics);
+    if (!is_whole) { drop_absent(source.diagnostics); }
     sort_and_merge(source.diagnostics);
     place_hints(source.diagnostics, place_options(args, context));
     const auto files = read_files(source);

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "api/codec.hpp"
+#include "base/join_some.hpp"
 #include "base/text.hpp"
 #include "cli/names.hpp"
 #include "cli/table.hpp"
@@ -268,8 +269,12 @@ std::string explanation(const std::vector<Verdict>& verdicts, const Diagnostics&
     for (const auto& finding : findings) text += cli::diagnostic_text(finding, color);
     for (const auto& verdict : verdicts) {
         if (!verdict.failed() || verdict.known || verdict.pool == nullptr || verdict.pool->loaded.empty()) continue;
-        text += fmt::format("with kernel {}, {} would no longer load on {}\n", verdict.surveyed->kernel,
-                            verdict.surveyed->module->full_name(), base::join(verdict.pool->loaded, ", "));
+        constexpr std::size_t k_named_max = 12, k_page_width = 80, k_indent = 2;
+        const auto lines = cli::wrap(
+            fmt::format("with kernel {}, {} would no longer load on {}", verdict.surveyed->kernel,
+                        verdict.surveyed->module->full_name(), base::join_some(verdict.pool->loaded, k_named_max)),
+            k_page_width, k_indent);
+        text += lines.substr(k_indent);
     }
     return text;
 }

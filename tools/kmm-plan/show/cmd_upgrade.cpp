@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "api/linux_nodes.hpp"
 #include "base/counted.hpp"
 #include "base/join_some.hpp"
 #include "base/shell_word.hpp"
@@ -16,7 +17,6 @@
 #include "kmm-plan/verbs.hpp"
 #include "plan/fleet/upgrade_view.hpp"
 #include "plan/kmm/eligible.hpp"
-#include "plan/kmm/linux_nodes.hpp"
 
 namespace kmm::tool_plan {
 
@@ -122,15 +122,18 @@ std::string upgrade_text(const Source& source, const api::Module& module, const 
            next;
 }
 
-/// Says which nodes the Module selects that kmm-upgrade leaves out, as they run no Linux.
-void note_other_systems(const api::Module& module, const std::vector<const api::Node*>& chosen,
-                        cli::Context& context) {
-    constexpr std::size_t k_named_max = 4;
+/// The nodes that the Module selects and that kmm-upgrade leaves out, as they run no Linux.
+std::vector<std::string> other_systems(const api::Module& module, const std::vector<const api::Node*>& chosen) {
     std::vector<std::string> names;
     for (const auto* node : chosen) {
         const bool is_selected = plan::selects(module.selector, node->meta.labels);
-        if (is_selected && !plan::runs_linux(*node)) { names.push_back(node->meta.name); }
+        if (is_selected && !api::runs_linux(*node)) { names.push_back(node->meta.name); }
     }
+    return names;
+}
+
+void note_other_systems(const std::vector<std::string>& names, cli::Context& context) {
+    constexpr std::size_t k_named_max = 4;
     if (names.empty() || context.verbosity < 0) { return; }
     context.console.err(names.size() == 1
                             ? fmt::format("node {} has no part in it: it runs no Linux\n", names.front())
@@ -150,7 +153,11 @@ Exit run_upgrade_plan(const cli::Args& args, cli::Context& context) {
     std::erase_if(nodes, [&](const plan::UpgradeNode& node) {
         return std::none_of(chosen.begin(), chosen.end(), [&](const auto* one) { return one->meta.name == node.node; });
     });
-    note_other_systems(module, chosen, context);
+    const auto others = other_systems(module, chosen);
+    if (nodes.empty() && !others.empty()) {
+        throw plan::no_linux_error(others, !args.all("node").empty()).at(module.meta.origin);
+    }
+    note_other_systems(others, context);
     if (nodes.empty()) {
         throw Error(Exit::checks_failed, "no-nodes",
                     fmt::format("no node is selected for Module {}", module.full_name()))

@@ -47,18 +47,11 @@ bool is_asked(const Diagnostic& finding, const cli::Args& args) {
 }
 
 void drop_absent(Diagnostics& findings) {
-    constexpr std::array<std::string_view, 5> k_unread{"yaml-syntax", "json-syntax", "unreadable-file",
-                                                       "file-not-found", "unknown-api-version"};
     constexpr std::array<std::string_view, 5> k_absent{"node-missing", "secret-unknown", "config-map-unknown",
                                                        "selects-no-node", "configs-missing"};
-    const auto is_of = [](const auto& codes, const Diagnostic& one) {
-        return std::find(codes.begin(), codes.end(), one.code) != codes.end();
-    };
-    const bool is_unread = std::any_of(findings.begin(), findings.end(), [&](const Diagnostic& one) {
-        const bool is_misspelt = one.code == "unknown-kind" && one.hint.starts_with("did you mean ");
-        return one.severity == Severity::error && (is_misspelt || is_of(k_unread, one));
+    std::erase_if(findings, [&](const Diagnostic& one) {
+        return std::find(k_absent.begin(), k_absent.end(), one.code) != k_absent.end();
     });
-    if (is_unread) { std::erase_if(findings, [&](const Diagnostic& one) { return is_of(k_absent, one); }); }
 }
 
 }  // namespace kmm::tool_plan

@@ -11,8 +11,8 @@ namespace kmm::tool_plan {
 /// given.
 [[nodiscard]] bool is_asked(const Diagnostic& finding, const cli::Args& args);
 
-/// Removes findings that an object is not there, such as node-missing, where something that was to be read could not
-/// be: the object may stand in it.
+/// Removes findings that an object is not there, such as node-missing: for inputs that were not read as a whole, which
+/// may have the object.
 void drop_absent(Diagnostics& findings);
 
 }  // namespace kmm::tool_plan

@@ -213,6 +213,7 @@ void check_source(Source& source, const cli::Args& args, cli::Context& context, 
     std::erase_if(source.objects.release_marks, [](const api::ReleaseMark& mark) {
         return mark.subject.starts_with("PreflightValidation") && mark.what != api::ReleaseMark::What::kind;
     });
+    const bool is_whole = !has_errors(source.diagnostics);
     append(source.diagnostics, plan::validate(source.objects));
     append(source.diagnostics, plan::lint(source.objects));
     check_secrets(source);
@@ -226,7 +227,7 @@ void check_source(Source& source, const cli::Args& args, cli::Context& context, 
         }
     }
     drop_notes(source.diagnostics);
-    drop_absent(source.diagnostics);
+    if (!is_whole) { drop_absent(source.diagnostics); }
     place_hints(source.diagnostics, place_options(args, context));
     // Which KMM the documents are for is what validate is asked.
     std::erase_if(source.diagnostics, [](const Diagnostic& finding) { return finding.code == "newer-field"; });

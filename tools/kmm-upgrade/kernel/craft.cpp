@@ -5,10 +5,10 @@
 
 #include <fmt/format.h>
 
+#include "api/linux_nodes.hpp"
 #include "kmm-upgrade/kernel/verbs.hpp"
 #include "kmm-upgrade/kubernetes/freezing.hpp"
 #include "kmm-upgrade/session/newcomers.hpp"
-#include "plan/kmm/linux_nodes.hpp"
 #include "recipe/ready/recipe_preflight.hpp"
 #include "upgrade/drive_kernel/kernel_actor.hpp"
 #include "upgrade/drive_kernel/plan_kernel.hpp"
@@ -28,7 +28,7 @@ std::vector<std::string> newcomers_of_kernel(cluster::ClusterStore& store, const
         const auto& name = node.meta.name;
         const bool was_there = run.find(name) != nullptr ||
                                std::find(left_out.begin(), left_out.end(), name) != left_out.end();
-        if (recipe::ready::never_runs(node.architecture, run.to_version) || !plan::runs_linux(node)) continue;
+        if (recipe::ready::never_runs(node.architecture, run.to_version) || !api::runs_linux(node)) continue;
         if (!was_there && node.kernel_version != run.to_version) names.push_back(name);
     }
     return names;

@@ -6,12 +6,12 @@
 #include <fmt/format.h>
 
 #include "api/codec.hpp"
+#include "api/linux_nodes.hpp"
 #include "base/text.hpp"
 #include "kmm-upgrade/module/verbs.hpp"
 #include "kmm-upgrade/session/begin.hpp"
 #include "kmm-upgrade/session/newcomers.hpp"
 #include "plan/kmm/eligible.hpp"
-#include "plan/kmm/linux_nodes.hpp"
 #include "upgrade/drive_module/module_actor.hpp"
 #include "upgrade/module/subject.hpp"
 #include "upgrade/prepare_module/prepare.hpp"
@@ -63,7 +63,7 @@ std::vector<std::string> newcomers_of_module(Access& access, const upgrade::Run&
         if (module.full_name() != subject) continue;
         const auto tolerations = plan::loader_tolerations(module);
         for (const auto& node : objects.nodes)
-            if (run.find(node.meta.name) == nullptr && plan::runs_linux(node) &&
+            if (run.find(node.meta.name) == nullptr && api::runs_linux(node) &&
                 plan::selects(module.selector, node.meta.labels) &&
                 plan::tolerates(tolerations, node.taints))
                 (was_left_out(run, node.meta.name) ? returned : names).push_back(node.meta.name);

@@ -311,8 +311,12 @@ TEST_CASE("a fault of syntax shows its action, and what is not closed") {
     };
     const Error unclosed = fault("a: 1\n  {{- if .Values.x }}\nb: {{ range .Values.y }}\n{{ end }}\n");
     CHECK(unclosed.position()->to_string() == "dir/top/templates/t.yaml:5:1");
-    CHECK(unclosed.details() == std::vector<std::pair<std::string, std::string>>{
-                                    {"expression", "{{- if .Values.x }}"}, {"opened at", "top/templates/t.yaml:2:3"}});
+    using Details = std::vector<std::pair<std::string, std::string>>;
+    CHECK(unclosed.details() ==
+          Details{{"expression", "{{- if .Values.x }}"}, {"opened at", "dir/top/templates/t.yaml:2:3"}});
+    const Error called = fault("{{ define \"top.f\" }}{{ fail \"no\" }}{{ end }}\na: {{ include \"top.f\" . }}\n");
+    CHECK(called.details().back() ==
+          std::pair<std::string, std::string>{"called from", "dir/top/templates/t.yaml:2:7 (include \"top.f\")"});
     const Error nil = fault("a: {{ .Valuse.x }}\n");
     CHECK(nil.hint() == "there is no .Valuse; did you mean .Values?");
     CHECK(nil.details() == std::vector<std::pair<std::string, std::string>>{{"expression", ".Valuse.x"},

@@ -311,9 +311,9 @@ TEST_CASE("the line of a template that made a line of the output") {
 
 TEST_CASE("a file is parsed once as long as its text is the same") {
     recipe::tmpl::ParsedFiles parsed(recipe::tmpl::chart_library());
-    const auto first = parsed.trees("t", "{{ 1 }}");
-    CHECK(parsed.trees("t", "{{ 1 }}")[0] == first[0]);
-    CHECK(parsed.trees("t", "{{ 2 }}")[0] != first[0]);
+    const auto first = parsed.trees("t", "{{ 1 }}", "t.yaml");
+    CHECK(parsed.trees("t", "{{ 1 }}", "t.yaml")[0] == first[0]);
+    CHECK(parsed.trees("t", "{{ 2 }}", "t.yaml")[0] != first[0]);
     recipe::tmpl::Engine engine(parsed);
     engine.add("t", "{{ 1 }}");
     CHECK(engine.render("t", values_of("{}")).text == "1");
