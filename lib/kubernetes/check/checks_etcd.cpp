@@ -162,14 +162,21 @@ Finding etcd_advertise(const CheckInput& input) {
 }
 
 Finding etcd_size(const CheckInput& input) {
-    return each_member(
-        input, fmt::format("every database is below {} % of its quota", k_size_percent), [](const Node& etcd) {
+    std::vector<std::string> unknown;
+    auto found = each_member(
+        input, fmt::format("every database is below {} % of its quota", k_size_percent), [&](const Node& etcd) {
             const auto size = etcd_number_of(etcd, "sizeBytes"), quota = etcd_number_of(etcd, "quotaBytes");
+            if (size == 0 || quota == 0) {
+                unknown.push_back(fmt::format("size and quota of member {}",
+                                              base::escape(etcd.get_string({"memberID"}))));
+                return std::string();
+            }
             return size > quota / 100 * k_size_percent
                        ? fmt::format("{} of {}, {} in use", base::format_bytes(size), base::format_bytes(quota),
                                      base::format_bytes(etcd_number_of(etcd, "usedBytes")))
                        : std::string();
         });
+    return known_or_skipped(std::move(found), unknown);
 }
 
 constexpr CheckRow k_etcd_rows[] = {

@@ -272,8 +272,8 @@ TEST_CASE("what the status of a custom resource says against it") {
           "Installation default: Ready is False");
     // Of what it was before.
     for (const auto* status : {"True", "False"}) {
-        CHECK(custom_problem(custom(fmt::format("{{conditions: [{{type: Ready, status: '{}', observedGeneration: 1}}]}}",
-                                                status))) ==
+        const auto old = fmt::format("{{conditions: [{{type: Ready, status: '{}', observedGeneration: 1}}]}}", status);
+        CHECK(custom_problem(custom(old)) ==
               "Installation default: observedGeneration of Ready is 1, metadata.generation is 2");
     }
     CHECK(custom_problem(custom("{conditions: [{type: Degraded, status: 'True', observedGeneration: 1}]}")) == "");
