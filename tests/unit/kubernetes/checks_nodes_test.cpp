@@ -471,6 +471,13 @@ TEST_CASE("what members of etcd say trips their checks") {
           {{"c", {"memberID: '3', leaderID: '1', listenClientURLs: ['https://127.0.0.1:2379', 'https://10.0.0.1:2379']",
                   "memberID: null, listenClientURLs: []"}}},
           "the manifest of etcd names no address for clients on c", Outcome::skip);
+    // One that is not heard hides neither what others say nor that another one does not answer.
+    const std::pair<std::string, std::string> silent{"memberID: '3', leaderID: '1', listenClientURLs: ["
+                                                     "'https://127.0.0.1:2379', 'https://10.0.0.1:2379']",
+                                                     "memberID: null, listenClientURLs: []"};
+    trips("etcd-alarms", {{"c", silent}, {"b", {"alarms: []", "alarms: [NOSPACE of 2]"}}}, "b: NOSPACE of 2");
+    trips("etcd-members", {{"c", silent}, {"b", {"memberID: '2'", "memberID: null"}}},
+          "not heard: b (its answer names no member)");
     trips("etcd-quorum", {{"b", {"leaderID: '1'", "leaderID: null"}}},
           "a: its leader is 1, others have another one, b: it has no leader, c: its leader is 1, others have another "
           "one");
