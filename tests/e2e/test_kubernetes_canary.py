@@ -126,7 +126,15 @@ class Canary(Frozen):
         self.assertIn("manifests/rbac-kubernetes-operators", " ".join(shown.split()))
         written = [line for line in (self.work / "requests").read_text().splitlines() if not line.startswith("GET")]
         self.assertEqual([line for line in written if "/selfsubject" not in line], [])
-        shown, _ = self.walked("GO", exit_code=11, image=())
+        # Rights that are taken away before the step is reached are missed before anything is applied.
+        shown, _ = self.walked("GO", exit_code=11, image=(), until="upgrade-started")
+        (self.work / "requests").unlink()
+        resume = "kmm-upgrade resume --until upgraded-networking"
+        shown, _ = self.walked(resume, "--deny", "list:daemonsets", exit_code=77)
+        self.assertIn("manifests/rbac-kubernetes-operators", " ".join(shown.split()))
+        applied = [line for line in (self.work / "requests").read_text().splitlines() if line.startswith("PATCH")]
+        self.assertEqual([line for line in applied if "/cni" in line or group in line], [])
+        shown, _ = self.walked(resume, exit_code=11)
         self.assertIn("operators have nothing more to roll out: DaemonSet net/agent", "".join(self.messages()), shown)
 
     def test_without_an_image_nothing_is_tried_and_said_so(self):

@@ -14,6 +14,7 @@
 #include "kubeadm/node/manifests.hpp"
 #include "kubeadm/step/steps.hpp"
 #include "kubernetes/inventory/image_name.hpp"
+#include "kubernetes/versions/config_api.hpp"
 #include "sys/directory.hpp"
 #include "value/writer.hpp"
 
@@ -36,9 +37,7 @@ value::Node image_members(std::string_view image) {
 /// A configuration for kubeadm of the target that says what no option of it can; its path on the node.
 std::string write_configuration(const Node& node, const ImageOptions& options, const std::string& repository,
                                 bool is_etcd_elsewhere) {
-    constexpr kubernetes::MinorVersion k_first_v1beta4{1, 31};
-    const std::string api =
-        options.target.line() < k_first_v1beta4 ? "kubeadm.k8s.io/v1beta3" : "kubeadm.k8s.io/v1beta4";
+    const std::string api(kubernetes::newest_config_api(options.target.line()).name);
     auto own = value::Node::mapping({{"apiVersion", api}, {"kind", "InitConfiguration"}});
     own.set("nodeRegistration", value::Node::mapping({{"criSocket", "unix://" + runtime_socket(node.place)}}));
     auto cluster = value::Node::mapping({{"apiVersion", api}, {"kind", "ClusterConfiguration"}});

@@ -52,16 +52,18 @@ EtcdView etcd_view(const CheckInput& input) {
 template <typename Problem>
 Finding each_member(const CheckInput& input, std::string fine, Problem&& problem) {
     const auto view = etcd_view(input);
-    if (view.members.empty() && view.silent.empty()) { return {Outcome::skip, "no node has an etcd of kubeadm"}; }
-    if (!view.unknown.empty()) {
-        return {Outcome::skip,
-                fmt::format("the manifest of etcd names no address for clients on {}", name_some(view.unknown))};
+    if (view.members.empty() && view.silent.empty() && view.unknown.empty()) {
+        return {Outcome::skip, "no node has an etcd of kubeadm"};
     }
     std::vector<std::string> problems;
     for (const auto& [name, etcd] : view.members) {
         if (auto found = problem(*etcd); !found.empty()) {
             problems.push_back(fmt::format("{}: {}", base::escape(name), found));
         }
+    }
+    if (problems.empty() && !view.unknown.empty()) {
+        return {Outcome::skip,
+                fmt::format("the manifest of etcd names no address for clients on {}", name_some(view.unknown))};
     }
     if (problems.empty() && !view.silent.empty()) {
         return {Outcome::skip, fmt::format("not heard: {}", name_some(view.silent))};
@@ -78,6 +80,8 @@ Finding etcd_members(const CheckInput& input) {
     const auto view = etcd_view(input);
     std::set<std::string> own;
     for (const auto& [name, etcd] : view.members) { own.insert(etcd->get_string({"memberID"})); }
+    // Else one that is not known here may be that of a node which was not heard.
+    const bool are_all_heard = view.silent.empty() && view.unknown.empty();
     bool is_any_gone = false, is_any_hidden = false;
     auto found = each_member(
         input, fmt::format("started voting members, one for each control plane: {}", view.members.size()),
@@ -99,11 +103,11 @@ Finding etcd_members(const CheckInput& input) {
                 } else if (learner != nullptr && learner->as_bool() == true) {
                     is_any_gone = true;
                     problems.push_back(fmt::format("member {} is a learner", name));
-                } else if (view.silent.empty() && !own.contains(id) && is_hidden) {
+                } else if (are_all_heard && !own.contains(id) && is_hidden) {
                     is_any_hidden = true;
                     problems.push_back(fmt::format("member {} ({}) has no manifest on its control plane", name,
                                                    base::escape(id)));
-                } else if (view.silent.empty() && !own.contains(id)) {
+                } else if (are_all_heard && !own.contains(id)) {
                     is_any_gone = true;
                     problems.push_back(fmt::format("member {} ({}) is on no control plane", name, base::escape(id)));
                 }
@@ -115,7 +119,7 @@ Finding etcd_members(const CheckInput& input) {
         found.fix = fmt::format("put the manifest of etcd back: kmm-worker kubernetes repair on the node{}",
                                 is_any_gone ? "; then look at the other members" : "");
     }
-    if (!view.silent.empty() && view.unknown.empty()) {
+    if (!view.silent.empty()) {
         if (found.outcome != Outcome::fail) {
             found.fix = "where the node gave no answer see node-reach; else repair its etcd: crictl ps -a, crictl logs";
         }
@@ -162,14 +166,21 @@ Finding etcd_advertise(const CheckInput& input) {
 }
 
 Finding etcd_size(const CheckInput& input) {
-    return each_member(
-        input, fmt::format("every database is below {} % of its quota", k_size_percent), [](const Node& etcd) {
+    std::vector<std::string> unknown;
+    auto found = each_member(
+        input, fmt::format("every database is below {} % of its quota", k_size_percent), [&](const Node& etcd) {
             const auto size = etcd_number_of(etcd, "sizeBytes"), quota = etcd_number_of(etcd, "quotaBytes");
+            if (size == 0 || quota == 0) {
+                unknown.push_back(fmt::format("size and quota of member {}",
+                                              base::escape(etcd.get_string({"memberID"}))));
+                return std::string();
+            }
             return size > quota / 100 * k_size_percent
                        ? fmt::format("{} of {}, {} in use", base::format_bytes(size), base::format_bytes(quota),
                                      base::format_bytes(etcd_number_of(etcd, "usedBytes")))
                        : std::string();
         });
+    return known_or_skipped(std::move(found), unknown);
 }
 
 constexpr CheckRow k_etcd_rows[] = {

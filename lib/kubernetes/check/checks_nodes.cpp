@@ -194,8 +194,14 @@ Finding disk_space(const CheckInput& input) {
                                                                                const Node& facts) {
         std::vector<std::string> problems;
         const auto* list = facts.find("disks");
-        const auto* database = facts.find_path({"etcd", "sizeBytes"});
+        const auto* etcd = facts.find("etcd");
+        const bool has_etcd = etcd != nullptr && etcd->is_mapping();
+        const auto* database = has_etcd ? etcd->find("sizeBytes") : nullptr;
         const auto copies = k_copies * (database == nullptr ? 0 : database->as_int().value_or(0));
+        if (const auto reason = unread_reason(facts, "etcd"); !reason.empty() || (has_etcd && copies == 0)) {
+            unknown.push_back(fmt::format("{} (size of the data of etcd{}{})", base::escape(name),
+                                          reason.empty() ? "" : ": ", reason));
+        }
         std::set<std::string> reasons;  // one may be that of all disks
         for (const auto& space : k_spaces) {
             const auto reason = unread_reason(facts, fmt::format("disk {}", space.purpose));

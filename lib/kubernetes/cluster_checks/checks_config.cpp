@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checks of configuration: ConfigMaps of kubeadm, images of the control plane, runtimes, rights.
 #include <algorithm>
-#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
@@ -17,44 +16,32 @@
 #include "kubernetes/finding/configuration.hpp"
 #include "kubernetes/finding/node_findings.hpp"
 #include "kubernetes/inventory/kubelet_config.hpp"
+#include "kubernetes/versions/config_api.hpp"
 
 namespace kmm::kubernetes {
 namespace {
 
 using value::Node;
 
-/// An apiVersion of kubeadm's configuration, and the first line of kubeadm that does not read it; v0.0 for none.
-struct ConfigVersion {
-    std::string_view name;
-    MinorVersion end;
-};
-constexpr ConfigVersion k_config_versions[] = {{"kubeadm.k8s.io/v1beta1", {1, 22}},
-                                               {"kubeadm.k8s.io/v1beta2", {1, 27}},
-                                               {"kubeadm.k8s.io/v1beta3", {0, 0}},
-                                               {"kubeadm.k8s.io/v1beta4", {0, 0}}};
-constexpr MinorVersion k_last_known_kubeadm{1, 35};
-
 /// That kubeadm cannot read `version`, nullopt if it can. The kubeadm is that of the target, else that of the cluster.
 std::optional<Finding> version_unread(const CheckInput& input, std::string_view version) {
+    constexpr const char* k_edit = "kubectl edit configmap -n kube-system kubeadm-config";
     const auto reader = input.target ? input.target : input.seen.highest_control_plane();
     const auto name = base::escape(version);
-    if (version.starts_with("kubeadm.k8s.io/v1alpha")) {
-        return Finding{Outcome::fail, fmt::format("apiVersion {} is not read by kubeadm v1.22 and later", name)};
-    }
-    const auto* const known = std::find_if(std::begin(k_config_versions), std::end(k_config_versions),
-                                           [&](const auto& each) { return each.name == version; });
-    if (known == std::end(k_config_versions)) {
-        const auto what = fmt::format("apiVersion {} is none of kubeadm up to {}", name, k_last_known_kubeadm.text());
+    const auto* known = find_config_api(version);
+    if (known == nullptr) {
+        const auto what =
+            fmt::format("apiVersion {}: kubeadm {} and earlier do not know it", name, k_last_known_kubeadm.text());
         if (reader && reader->line() > k_last_known_kubeadm) { return Finding{Outcome::skip, what}; }
-        return Finding{Outcome::fail, what + ", which reads v1beta3 and v1beta4",
-                       "write the apiVersion that its fields are of: kubectl edit configmap -n kube-system "
-                       "kubeadm-config"};
+        return Finding{Outcome::fail, what, fmt::format("write the apiVersion that its fields are of: {}", k_edit)};
     }
-    if (known->end != MinorVersion{} && (!reader || reader->line() >= known->end)) {
-        return Finding{Outcome::fail,
-                       fmt::format("apiVersion {} is not read by kubeadm {} and later", name, known->end.text())};
+    if (reader ? known->is_read_by(reader->line()) : !known->has_end()) { return std::nullopt; }
+    Finding finding{Outcome::fail, fmt::format("apiVersion {} is read by kubeadm {}{}", name, known->readers(),
+                                               reader ? fmt::format(", not by {}", reader->text()) : "")};
+    if (reader && reader->line() < known->first) {
+        finding.fix = fmt::format("write it as {}: {}", newest_config_api(reader->line()).name, k_edit);
     }
-    return std::nullopt;
+    return finding;
 }
 
 Finding kubeadm_config_parses(const CheckInput& input) {

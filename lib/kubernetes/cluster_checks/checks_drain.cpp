@@ -270,12 +270,23 @@ const PodObject* left_over(const Inventory& inventory, std::vector<Resources>& f
 /// Affinity and volumes are not looked at, so that it can warn and never promise.
 Finding capacity_for_drain(const CheckInput& input) {
     if (auto reason = drain_unknown_reason(input); !reason.empty()) { return {Outcome::skip, std::move(reason)}; }
-    std::vector<std::string> silent, problems;
+    std::vector<std::string> silent, unread, problems;
     for (const auto& node : input.inventory.nodes) {
-        if (node.allocatable.pods == 0) { silent.push_back(base::escape(node.meta.name)); }
+        for (const auto& quantity : node.unread_quantities) {
+            unread.push_back(fmt::format("{} (allocatable {})", base::escape(node.meta.name), quantity));
+        }
+        if (node.allocatable.pods == 0 && node.unread_quantities.empty()) {
+            silent.push_back(base::escape(node.meta.name));
+        }
     }
     if (!silent.empty()) {
         return {Outcome::skip, fmt::format("status.allocatable is not reported by {}", name_some(silent))};
+    }
+    for (const auto& pod : input.inventory.pods) {
+        if (pod.node.empty() || pod.phase == "Succeeded" || pod.phase == "Failed") { continue; }
+        for (const auto& quantity : pod.unread_quantities) {
+            unread.push_back(fmt::format("{} ({})", place_of(pod), quantity));
+        }
     }
     auto free = free_resources(input.inventory);
     std::map<std::string_view, std::vector<const PodObject*>> by_node;
@@ -302,7 +313,13 @@ Finding capacity_for_drain(const CheckInput& input) {
         problems.push_back(fmt::format("all {} Pods of CoreDNS are on {}: there is no DNS while it is drained", dns,
                                        base::escape(*dns_nodes.begin())));
     }
-    if (!problems.empty()) { return {Outcome::warn, name_some(problems), std::move(fix)}; }
+    const auto unknown =
+        unread.empty() ? "" : fmt::format("quantities that cannot be read count as 0: {}", name_some(unread));
+    if (!problems.empty()) {
+        if (!unknown.empty()) { problems.push_back(unknown); }
+        return {Outcome::warn, name_some(problems), std::move(fix)};
+    }
+    if (!unknown.empty()) { return {Outcome::skip, unknown}; }
     return {Outcome::ok,
             fmt::format("nodes whose Pods the others have room for, by what they request: {}", by_node.size())};
 }

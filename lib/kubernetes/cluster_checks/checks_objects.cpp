@@ -238,8 +238,8 @@ bool names_any(const std::vector<std::string>& list, std::initializer_list<std::
                        [&](const auto& each) { return std::find(wanted.begin(), wanted.end(), each) != wanted.end(); });
 }
 
-/// Whether a webhook stands between the kubelet or a controller and Nodes, or Pods and Leases of kube-system or of its
-/// own namespace, where its own Pods would have to come back.
+/// Whether a webhook stands between the kubelet or a controller and Nodes, Leases of Nodes, or Pods and Leases of
+/// kube-system or of its own namespace, where its own Pods would have to come back.
 enum class Reach { none, perhaps, certain };
 
 Reach reach_of(const WebhookObject& webhook) {
@@ -262,7 +262,9 @@ Reach reach_of(const WebhookObject& webhook) {
             return matches(terms, Labels{{"kubernetes.io/metadata.name", ns}});
         };
         if (!by_name) { reach = std::max(reach, Reach::perhaps); }
-        else if (takes("kube-system") || takes(webhook.service_ns)) { reach = Reach::certain; }
+        else if (takes("kube-system") || takes(webhook.service_ns) || (leases && takes("kube-node-lease"))) {
+            reach = Reach::certain;
+        }
     }
     const bool narrowed = webhook.has_object_selector || webhook.has_match_conditions;
     return narrowed ? std::min(reach, Reach::perhaps) : reach;
@@ -324,9 +326,10 @@ Finding webhook_deadlock(const CheckInput& input) {
         const auto nodes = ready_nodes(input.inventory, webhook.service_ns, webhook.service);
         // Where no Pod has to leave its node, one endpoint is as good as two.
         const bool is_one_enough = is_of_writes || !input.intent.drains;
-        if (nodes.size() > 1 || (is_one_enough && !nodes.empty())) { continue; }
+        // One that names no node may be on that of another.
+        if (nodes.size() > (nodes.contains("") ? 2U : 1U) || (is_one_enough && !nodes.empty())) { continue; }
         if (nodes.contains("")) {
-            unknown.push_back(fmt::format("the endpoints of {} name no node", name));
+            unknown.push_back(fmt::format("endpoints of {} name no node", name));
             continue;
         }
         auto text = nodes.empty()

@@ -8,7 +8,6 @@
 #include <fmt/format.h>
 
 #include "base/number.hpp"
-#include "base/quantity.hpp"
 #include "base/text.hpp"
 #include "kubernetes/inventory/node_role.hpp"
 #include "kubernetes/inventory/object_reader.hpp"
@@ -21,15 +20,6 @@ using value::Node;
 
 constexpr std::string_view k_system = "kube-system";
 constexpr const char* k_document_hint = "give documents as kubectl get -o json or -o yaml prints them";
-
-std::vector<Condition> conditions_of(ObjectReader& reader, const Node* status) {
-    std::vector<Condition> result;
-    for (const auto& each : reader.list(status, "conditions")) {
-        result.push_back({reader.text(&each, "type"), reader.text(&each, "status"), reader.text(&each, "reason"),
-                          reader.text(&each, "message")});
-    }
-    return result;
-}
 
 selector::LabelSelector terms_of(ObjectReader& reader, const Node& selector) {
     selector::LabelSelector terms;
@@ -60,20 +50,6 @@ std::optional<ObjectMeta> meta_of(ObjectReader& reader, const Node& object, cons
     return meta;
 }
 
-/// Quantities may be numbers in YAML.
-double quantity_of(const Node* in, std::string_view key) {
-    const Node* found = in == nullptr ? nullptr : in->find(key);
-    return found == nullptr || found->is_null() ? 0 : base::parse_quantity(found->text()).value_or(0);
-}
-
-Resources resources_of(const Node* in) {
-    return {quantity_of(in, "cpu"), quantity_of(in, "memory"), quantity_of(in, "pods")};
-}
-
-Resources requests_of(ObjectReader& reader, const Node* container) {
-    return resources_of(reader.mapping(reader.mapping(container, "resources"), "requests"));
-}
-
 NodeObject node_of(ObjectReader& reader, const Node& object, ObjectMeta meta) {
     NodeObject node;
     node.meta = std::move(meta);
@@ -84,8 +60,8 @@ NodeObject node_of(ObjectReader& reader, const Node& object, ObjectMeta meta) {
     node.runtime = reader.text(info, "containerRuntimeVersion");
     node.system = reader.text(info, "operatingSystem");
     node.image = reader.text(info, "osImage");
-    node.conditions = conditions_of(reader, status);
-    node.allocatable = resources_of(reader.mapping(status, "allocatable"));
+    node.conditions = reader.conditions(status);
+    node.allocatable = resources_of(reader.mapping(status, "allocatable"), "", node.unread_quantities);
     for (const auto& taint : reader.list(reader.mapping(&object, "spec"), "taints")) {
         node.taints.emplace_back(reader.text(&taint, "key"), reader.text(&taint, "effect"));
     }
@@ -93,73 +69,6 @@ NodeObject node_of(ObjectReader& reader, const Node& object, ObjectMeta meta) {
         node.meta.position = reader.position(kubelet->mark());
     }
     return node;
-}
-
-PodObject pod_of(ObjectReader& reader, const Node& object, ObjectMeta meta) {
-    PodObject pod;
-    pod.meta = std::move(meta);
-    const Node* metadata = object.find("metadata");
-    const Node* spec = reader.mapping(&object, "spec");
-    const Node* status = reader.mapping(&object, "status");
-    pod.node = reader.text(spec, "nodeName");
-    pod.phase = reader.text(status, "phase");
-    pod.is_mirror = find_label(pod.meta.annotations, "kubernetes.io/config.mirror") != nullptr;
-    const auto deletion = reader.text(metadata, "deletionTimestamp");
-    pod.is_deleted = !deletion.empty();
-    pod.ends_by = base::parse_rfc3339(deletion);
-    pod.finalizers = reader.texts(metadata, "finalizers");
-    for (const auto& owner : reader.list(metadata, "ownerReferences")) {
-        if (!reader.flag(&owner, "controller")) { continue; }
-        pod.controller_kind = reader.text(&owner, "kind");
-        const auto group = reader.text(&owner, "apiVersion");
-        const bool is_of_apps = group.empty() || group.starts_with("apps/");
-        if (pod.controller_kind == "DaemonSet" && is_of_apps) { pod.daemon_set = reader.text(&owner, "name"); }
-    }
-    for (const auto& each : conditions_of(reader, status)) {
-        pod.is_ready = pod.is_ready || (each.type == "Ready" && each.status == "True");
-    }
-    for (const auto& volume : reader.list(spec, "volumes")) {
-        pod.has_empty_dir = pod.has_empty_dir || volume.find("emptyDir") != nullptr;
-    }
-    for (const auto& each : reader.list(spec, "containers")) {
-        Container container{reader.text(&each, "name"), reader.text(&each, "image"), {}, reader.position(each.mark())};
-        if (const Node* image = each.find("image")) { container.position = reader.position(image->mark()); }
-        if (pod.meta.ns == k_system) {
-            container.arguments = reader.texts(&each, "command");
-            for (auto& argument : reader.texts(&each, "args")) { container.arguments.push_back(std::move(argument)); }
-        }
-        pod.containers.push_back(std::move(container));
-        const auto wanted = requests_of(reader, &each);
-        pod.requests.cpu += wanted.cpu;
-        pod.requests.memory += wanted.memory;
-    }
-    // Those that restart always run on beside the others; of the rest, one at a time.
-    Resources beside, most;
-    for (const auto& each : reader.list(spec, "initContainers")) {
-        const auto wanted = requests_of(reader, &each);
-        most.cpu = std::max(most.cpu, beside.cpu + wanted.cpu);
-        most.memory = std::max(most.memory, beside.memory + wanted.memory);
-        if (reader.text(&each, "restartPolicy") != "Always") { continue; }
-        beside.cpu += wanted.cpu;
-        beside.memory += wanted.memory;
-    }
-    const auto overhead = resources_of(reader.mapping(spec, "overhead"));
-    pod.requests.cpu = std::max(pod.requests.cpu + beside.cpu, most.cpu) + overhead.cpu;
-    pod.requests.memory = std::max(pod.requests.memory + beside.memory, most.memory) + overhead.memory;
-    pod.requests.pods = 1;
-    pod.node_selector = reader.labels(spec, "nodeSelector");
-    for (const auto& each : reader.list(spec, "tolerations")) {
-        pod.tolerations.emplace_back(reader.text(&each, "key"), reader.text(&each, "effect"));
-    }
-    for (const auto& each : reader.list(status, "containerStatuses")) {
-        pod.running_images[reader.text(&each, "name")] = reader.text(&each, "image");
-        const Node* waiting = reader.mapping(reader.mapping(&each, "state"), "waiting");
-        if (waiting != nullptr && pod.waiting.empty() && pod.meta.ns == k_system) {
-            pod.waiting = with_reason(reader.text(&each, "name"),
-                                      with_reason(reader.text(waiting, "reason"), reader.text(waiting, "message")));
-        }
-    }
-    return pod;
 }
 
 BudgetObject budget_of(ObjectReader& reader, const Node& object, ObjectMeta meta) {
@@ -176,7 +85,7 @@ BudgetObject budget_of(ObjectReader& reader, const Node& object, ObjectMeta meta
         reader.text(reader.mapping(&object, "spec"), "unhealthyPodEvictionPolicy") == "AlwaysAllow";
     budget.current_healthy = reader.number(status, "currentHealthy").value_or(0);
     budget.desired_healthy = reader.number(status, "desiredHealthy").value_or(0);
-    for (const auto& each : conditions_of(reader, status)) {
+    for (const auto& each : reader.conditions(status)) {
         if (each.type == "DisruptionAllowed" && each.reason == "SyncFailed") { budget.problem = each.message; }
     }
     return budget;
@@ -276,7 +185,7 @@ void take_object(const value::Document& document, const Node& object, const std:
     else if (kind == "PodDisruptionBudget") { taken.budgets.push_back(budget_of(reader, object, std::move(*meta))); }
     else if (kind == "EndpointSlice") { taken.endpoints.push_back(endpoints_of(reader, object, std::move(*meta))); }
     else if (kind == "APIService") {
-        taken.api_services.push_back({std::move(*meta), conditions_of(reader, reader.mapping(&object, "status"))});
+        taken.api_services.push_back({std::move(*meta), reader.conditions(reader.mapping(&object, "status"))});
     } else if (kind == "CustomResourceDefinition") {
         taken.definitions.push_back(definition_of(reader, object, std::move(*meta)));
     } else if (kind == "DaemonSet" && object.get_string({"apiVersion"}).starts_with("apps/")) {

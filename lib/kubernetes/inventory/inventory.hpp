@@ -65,6 +65,7 @@ struct NodeObject {
     std::vector<Condition> conditions;
     Resources allocatable;
     std::vector<std::pair<std::string, std::string>> taints = {};  ///< key and effect
+    std::vector<std::string> unread_quantities = {};  ///< of allocatable: "cpu 'TEXT'" that is not a quantity
 
     /// Has the label node-role.kubernetes.io/control-plane, or master as before 1.24.
     [[nodiscard]] bool is_control_plane() const noexcept;
@@ -81,13 +82,15 @@ struct PodObject {
     std::string node, phase, controller_kind;  ///< kind of the owner that controls it, "" without
     bool is_mirror = false, is_ready = false, has_empty_dir = false, is_deleted = false;
     std::vector<Container> containers;
-    Resources requests;             ///< of all containers, or of the largest init container if that is more
+    /// Of the Pod as a whole, else of all containers, or of the largest init container if that is more.
+    Resources requests;
     Labels node_selector = {};
     std::vector<std::pair<std::string, std::string>> tolerations = {};  ///< key and effect, "" for all
     std::map<std::string, std::string, std::less<>> running_images;  ///< status.containerStatuses: container -> image
     std::optional<std::int64_t> ends_by = {};  ///< deleted: when its grace ends, seconds since 1970
     std::vector<std::string> finalizers = {};
     std::string daemon_set = {};  ///< name of the DaemonSet of apps that controls it, "" without
+    std::vector<std::string> unread_quantities = {};  ///< "CONTAINER requests.cpu 'TEXT'" that is not a quantity
     std::string waiting = {};  ///< of kube-system: why its first waiting container waits, "" if none does
 };
 

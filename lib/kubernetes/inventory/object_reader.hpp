@@ -94,6 +94,15 @@ public:
         return result;
     }
 
+    std::vector<Condition> conditions(const value::Node* status) {
+        std::vector<Condition> result;
+        for (const auto& each : list(status, "conditions")) {
+            result.push_back({text(&each, "type"), text(&each, "status"), text(&each, "reason"),
+                              text(&each, "message")});
+        }
+        return result;
+    }
+
     Position position(value::Mark mark) const { return document_.position(mark); }
 
 private:
@@ -102,6 +111,10 @@ private:
     std::string what_;
 };
 
+[[nodiscard]] PodObject pod_of(ObjectReader& reader, const value::Node& object, ObjectMeta meta);
+/// cpu, memory and pods of a mapping, which may be nullptr. Appends to `unread` what is not a quantity and counts as 0,
+/// as "PATHcpu 'TEXT'".
+[[nodiscard]] Resources resources_of(const value::Node* in, std::string_view path, std::vector<std::string>& unread);
 /// Takes a revision of Helm, with what its manifest names of such APIs if Helm may read that manifest again.
 void take_release(const value::Node& object, const ObjectMeta& meta, bool is_secret, Inventory& taken);
 /// Whether kubeadm takes a Deployment with these labels for the DNS of the cluster.

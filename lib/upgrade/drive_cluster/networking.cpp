@@ -136,6 +136,8 @@ public:
     [[nodiscard]] std::string apply(const upgrade::Header& run, const upgrade::kubernetes::Subject& subject,
                                     const Deadline& deadline, const std::function<bool()>& interrupted) override {
         auto documents = read_networking(subject.networking, run.to_version, upgrade::kubernetes::version_before(run));
+        // Rights may have been taken since the start of the run.
+        OperatorRollouts::require_rights(client_, documents);
         // What brings kinds comes first.
         std::stable_partition(documents.begin(), documents.end(), [](const Document& document) {
             const auto kind = document.root.get_string({"kind"});

@@ -83,8 +83,15 @@ bool is_custom_group(std::string_view group) {
 
 std::string custom_problem(const Node& object, std::int64_t began) {
     const auto generation = cluster::number_of(object, {"metadata", "generation"});
-    const auto* seen = object.find_path({"status", "observedGeneration"});
-    if (seen != nullptr && seen->as_int().value_or(generation) < generation) return controller_problem(object);
+    const auto unseen = [&](const Node* seen, const std::string& where) {
+        const auto number = seen == nullptr ? generation : seen->as_int().value_or(generation);
+        return number >= generation ? std::string()
+                                    : fmt::format("{}: {} is {}, metadata.generation is {}", object_text(object),
+                                                  where, number, generation);
+    };
+    if (auto found = unseen(object.find_path({"status", "observedGeneration"}), "status.observedGeneration");
+        !found.empty())
+        return found;
     const auto* conditions = object.find_path({"status", "conditions"});
     if (conditions == nullptr || !conditions->is_sequence()) return {};
     const auto& all = conditions->items();
@@ -96,9 +103,12 @@ std::string custom_problem(const Node& object, std::int64_t began) {
         const bool is_good = type == "Ready" || type == "Available";
         const bool is_bad = type == "Degraded" || type == "Stalled" || type == "Reconciling" ||
                             (type == "Progressing" && is_of_cluster);
+        if (auto old = unseen(condition.find("observedGeneration"), fmt::format("observedGeneration of {}", type));
+            !old.empty()) {
+            if (is_good) return old;
+            continue;  // of what it was before
+        }
         if (!(is_good && status == "False") && !(is_bad && status == "True")) continue;
-        const auto* of = condition.find("observedGeneration");
-        if (of != nullptr && of->as_int().value_or(generation) < generation) continue;  // of what it was before
         const auto changed = base::parse_rfc3339(condition.get_string({"lastTransitionTime"}));
         if (changed && *changed < began) continue;
         const auto message = condition.get_string({"message"});
@@ -114,6 +124,15 @@ std::vector<kube::Rule> OperatorRollouts::rules(const std::vector<value::Documen
     for (const auto* resource : workload_kinds())
         rules.push_back({"list", resource->group, resource->plural, "", "", ""});
     return rules;
+}
+
+void OperatorRollouts::require_rights(kube::Client& client, const std::vector<value::Document>& documents) {
+    const auto needed = rules(documents);
+    if (needed.empty()) return;
+    const auto missing = kube::missing_rules(client, needed);
+    if (missing.empty()) return;
+    throw kube::missing_error(client, missing, "kmm-upgrade")
+        .detail("component", "manifests/rbac-kubernetes-operators grants this to ServiceAccount kmm-upgrade");
 }
 
 std::vector<Node> OperatorRollouts::workloads_of(const std::set<std::string>& groups) {
@@ -146,14 +165,26 @@ std::string OperatorRollouts::await(const std::vector<value::Document>& document
     std::optional<std::chrono::milliseconds> listed;
     std::vector<Node> workloads;
     std::vector<std::string> said;
+    const auto group_names = base::join(std::vector<std::string>(groups.begin(), groups.end()), ", ");
+    const auto hint_of_workloads = fmt::format("see the log of the operator of {}, and kubectl get "
+                                               "daemonsets,deployments -A", group_names);
+    std::string hint;
     const auto problem = [&]() -> std::string {
         said.clear();
+        hint = hint_of_workloads;
         bool has_custom = false;
         for (const auto& [resource, key] : applied) {
             if (!is_custom_group(resource.group)) continue;
             has_custom = true;
             const auto object = client_.get(resource, key);
-            if (auto found = custom_problem(object, began - k_skew); !found.empty()) return found;
+            if (auto found = custom_problem(object, began - k_skew); !found.empty()) {
+                hint = fmt::format("kubectl describe {} {}{}; see whether its operator runs, and its log; take the "
+                                   "object out of --networking if it is to stay so, or if its operator does not keep "
+                                   "observedGeneration",
+                                   resource.full_name(), key.name,
+                                   key.namespace_.empty() ? "" : " -n " + key.namespace_);
+                return found;
+            }
             if (const auto found = custom_problem(object); !found.empty())
                 said.push_back(fmt::format("{} since before the upgrade", found));
         }
@@ -177,11 +208,7 @@ std::string OperatorRollouts::await(const std::vector<value::Document>& document
         said.emplace_back("operators have changed workloads in the last 30 s before the time limit");
         return {};
     };
-    await_clear(clock_, last, interrupted,
-                fmt::format("see the status of objects of {}, the log of their operator, and kubectl get daemonsets,"
-                            "deployments -A; take an object that is to stay so out of --networking",
-                            base::join(std::vector<std::string>(groups.begin(), groups.end()), ", ")),
-                spoken(clock_, last, say, problem));
+    await_clear(clock_, last, interrupted, hint, spoken(clock_, last, say, problem));
     if (!unlisted_.empty())
         said.push_back(fmt::format("rollouts of operators are not known: this user may not list {}",
                                    base::join(std::vector<std::string>(unlisted_.begin(), unlisted_.end()), " and ")));
@@ -189,6 +216,7 @@ std::string OperatorRollouts::await(const std::vector<value::Document>& document
     for (const auto& each : workloads) names.push_back(base::escape(object_text(each)));
     if (!names.empty() && said.empty())
         said.push_back("operators have nothing more to roll out: " + base::join(names, ", "));
+    said.push_back(fmt::format("workloads without an ownerReference to {} were not awaited", group_names));
     return base::join(said, "; ");
 }
 

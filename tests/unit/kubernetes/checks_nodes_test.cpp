@@ -6,7 +6,6 @@
 #include <string>
 
 #include "kubernetes/check/checks.hpp"
-#include "kubernetes/check/etcd_leader.hpp"
 #include "unit/kubernetes/make_inventory.hpp"
 #include "value/reader.hpp"
 
@@ -362,6 +361,10 @@ TEST_CASE("space on nodes: for images wherever they are, for copies of etcd's da
                                 "unread: [{field: disk images, reason: no access}, {field: disk kubernetes, reason: no "
                                 "access}]\nvolumes: ["}}},
           "not known: w (no access)", Outcome::skip);
+    trips("disk-space",
+          {{"c", {"etcd: {memberID: '3'", "unread: [{field: etcd, reason: refused}]\nother: {memberID: '3'"}}},
+          "not known: c (size of the data of etcd: refused)", Outcome::skip);
+    trips("disk-space", {{"b", {"sizeBytes: 100,", ""}}}, "not known: b (size of the data of etcd)", Outcome::skip);
     CHECK(node_results().at("backup-valid").outcome == Outcome::skip);
 }
 
@@ -468,32 +471,18 @@ TEST_CASE("what members of etcd say trips their checks") {
           {{"c", {"memberID: '3', leaderID: '1', listenClientURLs: ['https://127.0.0.1:2379', 'https://10.0.0.1:2379']",
                   "memberID: null, listenClientURLs: []"}}},
           "the manifest of etcd names no address for clients on c", Outcome::skip);
+    // One that is not heard hides neither what others say nor that another one does not answer.
+    const std::pair<std::string, std::string> silent{"memberID: '3', leaderID: '1', listenClientURLs: ["
+                                                     "'https://127.0.0.1:2379', 'https://10.0.0.1:2379']",
+                                                     "memberID: null, listenClientURLs: []"};
+    trips("etcd-alarms", {{"c", silent}, {"b", {"alarms: []", "alarms: [NOSPACE of 2]"}}}, "b: NOSPACE of 2");
+    trips("etcd-members", {{"c", silent}, {"b", {"memberID: '2'", "memberID: null"}}},
+          "not heard: b (its answer names no member)");
     trips("etcd-quorum", {{"b", {"leaderID: '1'", "leaderID: null"}}},
           "a: its leader is 1, others have another one, b: it has no leader, c: its leader is 1, others have another "
           "one");
     trips("etcd-alarms", {{"b", {"alarms: []", "alarms: [NOSPACE of 2]"}}}, "b: NOSPACE of 2");
     trips("etcd-advertise", {{"b", {", 'https://10.0.0.1:2379'", ""}}}, "b: listens on https://127.0.0.1:2379 only");
+    trips("etcd-size", {{"b", {"sizeBytes: 100,", ""}}}, "not known: size and quota of member 2", Outcome::skip);
     trips("etcd-size", {{"b", {"sizeBytes: 100", "sizeBytes: 2000000000"}}}, "b: 1.9 GiB of 2.0 GiB, 90 B in use");
-}
-
-TEST_CASE("what a worker says is said of its node, and what names its node is not said twice") {
-    const auto inventory = inventory_of(control_plane("a", "v1.34.4") + worker("w", "v1.34.4"));
-    const auto seen = observe(inventory);
-    CheckInput input{inventory, seen, builtin_catalogue(), Version::parse("v1.35.4")};
-    NodeAnswers answers;
-    answers["a"].problem = "kmm-worker says: expected /etc/kubernetes";
-    answers["w"].problem = "node w cannot be reached: timeout";
-    input.nodes = &answers;
-    for (const auto& result : run_checks(input, {}))
-        if (result.id == "node-reach")
-            CHECK(result.detail == "a: kmm-worker says: expected /etc/kubernetes, node w cannot be reached: timeout");
-}
-
-TEST_CASE("the node whose etcd leads is found by what each member says of itself") {
-    NodeAnswers answers;
-    answers["a"].problem = "no answer";
-    answers["b"].facts = yaml("etcd: {memberID: '2', leaderID: '3'}");
-    CHECK(etcd_leader(answers).empty());
-    answers["c"].facts = yaml("etcd: {memberID: '3', leaderID: '3'}");
-    CHECK(etcd_leader(answers) == "c");
 }

@@ -126,17 +126,25 @@ TEST_CASE("kubeadm-config must have an apiVersion that kubeadm of the target rea
                                "apiVersion: kubeadm.k8s.io/" + version + "\\nkind: ClusterConfiguration\\n"),
                         "kubeadm-config-parses", {}, target);
     };
-    for (const auto* version : {"v1beta5", "v1beta9", "v1beta10", "v1beta", "v1", "V1beta4"}) {
+    for (const auto* version : {"v1beta5", "v1beta9", "v1beta10", "v1beta", "v1", "V1beta4", "v1alpha1"}) {
         CAPTURE(version);
         const auto result = finding(version, "v1.35.4");
         CHECK(result.outcome == Outcome::fail);
-        CHECK(result.detail.ends_with(" is none of kubeadm up to v1.35, which reads v1beta3 and v1beta4"));
+        CHECK(result.detail ==
+              "apiVersion kubeadm.k8s.io/" + std::string(version) + ": kubeadm v1.35 and earlier do not know it");
     }
     CHECK(finding("v1alpha3", "v1.35.4").outcome == Outcome::fail);
     CHECK(finding("v1beta1", "v1.35.4").detail ==
-          "apiVersion kubeadm.k8s.io/v1beta1 is not read by kubeadm v1.22 and later");
+          "apiVersion kubeadm.k8s.io/v1beta1 is read by kubeadm v1.13 to v1.21, not by v1.35.4");
     CHECK(finding("v1beta2", "v1.35.4").outcome == Outcome::fail);
     CHECK(finding("v1beta2", "v1.26.4").outcome == Outcome::skip);
+    const auto newer = finding("v1beta4", "v1.30.4");
+    CHECK(newer.outcome == Outcome::fail);
+    CHECK(newer.detail == "apiVersion kubeadm.k8s.io/v1beta4 is read by kubeadm v1.31 and later, not by v1.30.4");
+    CHECK(newer.fix ==
+          "write it as kubeadm.k8s.io/v1beta3: kubectl edit configmap -n kube-system kubeadm-config");
+    CHECK(finding("v1beta3", "v1.21.4").outcome == Outcome::fail);
+    CHECK(finding("v1beta3", "v1.22.4").outcome == Outcome::skip);
     CHECK(finding("v1beta3", "v1.35.4").outcome == Outcome::skip);
     CHECK(finding("v1beta4", "v1.31.4").outcome == Outcome::skip);
     CHECK(finding("v1beta5", "v1.36.0").outcome == Outcome::skip);  // a kubeadm that is not known here

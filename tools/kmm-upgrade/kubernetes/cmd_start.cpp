@@ -131,16 +131,6 @@ kubernetes::Inventory read_cluster(Access& access, drive::KubernetesRequest& req
     return drive::view_of(cluster)->read(extent_of(catalogue));
 }
 
-/// Without these rights nobody could say later whether operators of `documents` have rolled out.
-void require_operator_rights(cluster::KubeStore* server, const std::vector<value::Document>& documents) {
-    const auto rules = drive::OperatorRollouts::rules(documents);
-    if (server == nullptr || rules.empty()) return;
-    const auto missing = kube::missing_rules(server->client(), rules);
-    if (missing.empty()) return;
-    throw kube::missing_error(server->client(), missing, "kmm-upgrade")
-        .detail("component", "manifests/rbac-kubernetes-operators grants this to ServiceAccount kmm-upgrade");
-}
-
 /// Files that the run reads later are read before anything changes: a fault in one of them is reported now.
 /// `server`: nullptr if none was asked.
 void require_files(cluster::KubeStore* server, const drive::KubernetesRequest& request,
@@ -152,10 +142,12 @@ void require_files(cluster::KubeStore* server, const drive::KubernetesRequest& r
         drive::require_hooks(request.subject.hooks, table, names);
     }
     if (request.subject.networking.empty()) return;
-    for (const auto& hop : hops)
-        if (!hop.control_plane.empty())
-            require_operator_rights(server, drive::read_networking(request.subject.networking, hop.control_plane,
-                                                                   seen.lowest_control_plane()->text()));
+    for (const auto& hop : hops) {
+        if (hop.control_plane.empty()) continue;
+        const auto documents = drive::read_networking(request.subject.networking, hop.control_plane,
+                                                      seen.lowest_control_plane()->text());
+        if (server != nullptr) drive::OperatorRollouts::require_rights(server->client(), documents);
+    }
 }
 
 /// Every node runs the version: a run that is followed ends, if it asked for that.
