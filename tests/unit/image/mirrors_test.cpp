@@ -67,7 +67,8 @@ TEST_CASE("registries.conf: the longest prefix, mirrors in order, the source las
 TEST_CASE("registries.conf: HOST and HOST:443 are one registry for what is blocked") {
     const std::string config =
         "[[registry]]\nlocation = \"a.io\"\nblocked = true\n[[registry]]\nlocation = \"a.io/ours\"\n"
-        "[[registry]]\nlocation = \"b.io:443\"\nblocked = true\n[[registry]]\nlocation = \"docker.io\"\nblocked = true\n"
+        "[[registry]]\nlocation = \"b.io:443\"\nblocked = true\n"
+        "[[registry]]\nlocation = \"docker.io\"\nblocked = true\n"
         "[[registry]]\nlocation = \"[::1]\"\nblocked = true\n"
         "[[registry]]\nprefix = \"m.io\"\nlocation = \"a.io:443\"\n"
         "[[registry]]\nlocation = \"n.io\"\n[[registry.mirror]]\nlocation = \"a.io:443/n\"\n";
