@@ -10,6 +10,7 @@
 #include "base/text.hpp"
 #include "cli/app.hpp"
 #include "cli/parse.hpp"
+#include "sys/environment.hpp"
 #include "sys/input_deadline.hpp"
 #include "sys/signals.hpp"
 #include "value/writer.hpp"
@@ -91,6 +92,7 @@ Exit run_command(const Program& program, const Command& command, const Surroundi
         console.out(group ? group_help_text(program, command.group) : help_text(program, command.verb));
         return Exit::ok;
     }
+    sys::take_trusted_environment();
     sys::require_open_files();
     const Args& args = command.args;
     const std::string color = args.get("color").value_or("auto");

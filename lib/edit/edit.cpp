@@ -7,6 +7,7 @@
 
 #include "base/text.hpp"
 #include "edit/tree.hpp"
+#include "value/kind_phrase.hpp"
 #include "value/text_scan.hpp"
 #include "value/writer.hpp"
 
@@ -68,8 +69,8 @@ public:
             const value::Member& member = place.mapping->members()[*index];
             if (!member.value.is_mapping() && !member.value.is_null()) {
                 if (!edit_.value) return {};
-                refuse(fmt::format("expected a mapping as value of '{}', found a {}", base::escape(member.key),
-                                   kind_name(member.value.kind())),
+                refuse(fmt::format("expected a mapping as value of '{}', found {}", base::escape(member.key),
+                                   value::a_kind(member.value.kind())),
                        member.value.mark());
             }
             if (member.value.members().empty()) {

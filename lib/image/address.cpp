@@ -102,4 +102,14 @@ bool is_ipv4_inside(std::string_view plain) {
     return are_two("::ffff:") || are_two("::");
 }
 
+std::optional<std::string> other_spelling(std::string_view registry) {
+    constexpr std::string_view k_port = ":443";
+    if (registry.ends_with(k_port)) {
+        return std::string(registry.substr(0, registry.size() - k_port.size()));
+    }
+    const std::size_t bracket = registry.rfind(']');
+    const bool has_port = registry.find(':', bracket == std::string_view::npos ? 0 : bracket) != std::string_view::npos;
+    return has_port ? std::nullopt : std::optional(std::string(registry) + std::string(k_port));
+}
+
 }  // namespace kmm::image

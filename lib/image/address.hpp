@@ -22,4 +22,8 @@ namespace kmm::image {
 /// Whether a plain_ipv6 stands for an IPv4 address: ::ffff:a:b, or ::a:b.
 [[nodiscard]] bool is_ipv4_inside(std::string_view plain);
 
+/// The other spelling of one registry: "HOST" for "HOST:443" and the other way round, as HTTPS has port 443 where none
+/// is written. nullopt for other ports.
+[[nodiscard]] std::optional<std::string> other_spelling(std::string_view registry);
+
 }  // namespace kmm::image

@@ -13,6 +13,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "value/kind_phrase.hpp"
 
 namespace kmm::image {
 
@@ -55,14 +56,14 @@ const Node& member(const Node& parent, std::string_view key, const std::string& 
 
 void expect_mapping(const Node& node, const std::string& where) {
     if (!node.is_mapping()) {
-        throw bad(where, fmt::format("expected a mapping, found a {}", value::kind_name(node.kind())));
+        throw bad(where, fmt::format("expected a mapping, found {}", value::a_kind(node.kind())));
     }
 }
 
 const Node& list_member(const Node& parent, std::string_view key, const std::string& where) {
     const Node& found = member(parent, key, where);
     if (!found.is_sequence()) {
-        throw bad(where, fmt::format("{}: expected a list, found a {}", key, value::kind_name(found.kind())));
+        throw bad(where, fmt::format("{}: expected a list, found {}", key, value::a_kind(found.kind())));
     }
     return found;
 }
@@ -74,7 +75,7 @@ std::string optional_string(const Node& parent, std::string_view key, const std:
         return {};
     }
     if (!found->is_string()) {
-        throw bad(where, fmt::format("{}: expected a string, found a {}", key, value::kind_name(found->kind())));
+        throw bad(where, fmt::format("{}: expected a string, found {}", key, value::a_kind(found->kind())));
     }
     return found->text();
 }

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <optional>
 
+#include "image/address.hpp"
 #include "image/mirrors.hpp"
 
 namespace kmm::image {
@@ -10,6 +11,7 @@ namespace kmm::image {
 namespace {
 
 constexpr std::string_view k_any_below = "*.";
+constexpr std::string_view k_https_port = ":443";
 
 /// What of `name` follows `prefix`: "" or "/…"; nullopt if the prefix is not one.
 std::optional<std::string> rest_of(const std::string& name, const std::string& prefix) {
@@ -66,6 +68,40 @@ Reference moved(const Reference& reference, const std::string& name) {
     return result;
 }
 
+/// "HOST/PATH" for "HOST:443/PATH"; docker.io as references have it.
+std::string without_default_port(const std::string& name) {
+    const std::size_t slash = std::min(name.find('/'), name.size());
+    const std::string host = name.substr(0, slash);
+    if (!host.ends_with(k_https_port)) {
+        return name;
+    }
+    const std::string plain = host.substr(0, host.size() - k_https_port.size());
+    const bool is_hub = plain == "docker.io" || plain == "registry-1.docker.io";
+    return (is_hub ? "index.docker.io" : plain) + name.substr(slash);
+}
+
+/// Whether the source itself is never asked. HOST and HOST:443 are one registry here: containers/image compares texts,
+/// which lets one pass where the other is blocked.
+bool is_blocked(const std::vector<MirrorRule>& rules, const Reference& reference) {
+    if (!other_spelling(reference.registry)) {
+        const MirrorRule* rule = applying(rules, reference).rule;
+        return rule != nullptr && rule->blocked;
+    }
+    Reference plain = reference;
+    plain.registry = without_default_port(reference.registry);
+    bool blocked = false;
+    std::size_t longest = 0;
+    for (const MirrorRule& rule : rules) {
+        const std::string prefix = without_default_port(rule.prefix);
+        if (prefix.size() < longest || !rest_of(plain, prefix)) {
+            continue;
+        }
+        blocked = rule.blocked || (blocked && prefix.size() == longest);
+        longest = prefix.size();
+    }
+    return blocked;
+}
+
 Reference source_of(const Reference& reference, const MirrorRule& rule, const std::string& rest) {
     return rule.location.empty() ? reference : moved(reference, rule.location + rest);
 }
@@ -80,19 +116,15 @@ std::string_view image_mark(std::string_view prefix) noexcept {
 
 std::vector<Endpoint> endpoints_of(const Reference& reference, const std::vector<MirrorRule>& rules) {
     const auto [rule, rest] = applying(rules, reference);
-    if (rule == nullptr) {
-        return {{reference, false, false}};
-    }
-    const auto is_blocked = [&](const Reference& there) {
-        const MirrorRule* own = applying(rules, there).rule;
-        return own != nullptr && own->blocked;
-    };
     std::vector<Endpoint> result;
+    if (rule == nullptr) {
+        return is_blocked(rules, reference) ? result : std::vector<Endpoint>{{reference, false, false}};
+    }
     for (const Mirror& mirror : rule->mirrors) {
         const bool serves =
             mirror.use == MirrorUse::all || (mirror.use == MirrorUse::digest_only) == reference.digest.has_value();
         const Reference there = moved(reference, mirror.location + rest);
-        if (serves && !is_blocked(there)) {
+        if (serves && !is_blocked(rules, there)) {
             result.push_back({there, mirror.insecure.value_or(false), true});
         }
     }
@@ -104,12 +136,8 @@ std::vector<Endpoint> endpoints_of(const Reference& reference, const std::vector
 
 std::optional<Reference> blocked_source(const Reference& reference, const std::vector<MirrorRule>& rules) {
     const auto [rule, rest] = applying(rules, reference);
-    if (rule == nullptr) {
-        return std::nullopt;
-    }
-    Reference source = source_of(reference, *rule, rest);
-    const MirrorRule* own = applying(rules, source).rule;
-    const bool blocked = rule->blocked || (own != nullptr && own->blocked);
+    Reference source = rule == nullptr ? reference : source_of(reference, *rule, rest);
+    const bool blocked = is_blocked(rules, reference) || is_blocked(rules, source);
     return blocked ? std::optional(std::move(source)) : std::nullopt;
 }
 

@@ -10,6 +10,7 @@
 
 #include "base/text.hpp"
 #include "image/mirror_sets.hpp"
+#include "value/kind_phrase.hpp"
 #include "value/reader.hpp"
 #include "toml/reader.hpp"
 
@@ -28,7 +29,7 @@ public:
     MirrorFields(const value::Document& document, const Node& node, std::string what, Diagnostics& faults)
         : document_(document), node_(node), what_(std::move(what)), faults_(faults) {
         if (!node.is_mapping()) {
-            fault("bad-value", fmt::format("{}: expected a mapping, found a {}", what_, value::kind_name(node.kind())),
+            fault("bad-value", fmt::format("{}: expected a mapping, found {}", what_, value::a_kind(node.kind())),
                   node.mark());
         }
     }
@@ -140,7 +141,7 @@ public:
         fault("missing-field", fmt::format("{}: expected {}, found none", what_, key), node_.mark());
     }
     void wrong(std::string_view key, const Node& found, const std::string& expected) {
-        const std::string text = found.text().empty() ? "a " + std::string(value::kind_name(found.kind()))
+        const std::string text = found.text().empty() ? value::a_kind(found.kind())
                                                       : "\"" + base::escape(found.text()) + "\"";
         fault("bad-value", fmt::format("{}: expected {}, found {}", key, expected, text), found.mark());
     }

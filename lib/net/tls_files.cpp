@@ -15,6 +15,7 @@ namespace kmm::net {
 namespace {
 
 constexpr const char* k_authority_variable = "SSL_CERT_FILE";
+constexpr std::string_view k_pem_start = "-----BEGIN ";
 constexpr std::size_t k_file_max = 16U << 20U;
 
 /// Without their text.
@@ -55,6 +56,9 @@ TlsFiles read_tls_files(const TlsSettings& tls) {
     files.authorities = named_authorities(tls);
     for (Authority& authority : files.authorities) {
         authority.pem = read_tls_file(authority.path, authority.what);
+        if (!tls.insecure && authority.pem.find(k_pem_start) == std::string::npos) {
+            throw bad_authority(authority);
+        }
     }
     if (!tls.client_certificate.empty()) {
         files.client_certificate_pem = read_tls_file(tls.client_certificate, "client certificate");
@@ -66,7 +70,8 @@ TlsFiles read_tls_files(const TlsSettings& tls) {
 Error bad_authority(const Authority& authority) {
     return Error(Exit::data, "bad-certificate",
                  fmt::format("{} {}: expected certificates in PEM form, found none", authority.what,
-                             base::escape(authority.path)));
+                             base::escape(authority.path)))
+        .hint("name a file with certificates as text; openssl x509 -inform DER turns one in DER form into PEM form");
 }
 
 }  // namespace kmm::net

@@ -25,7 +25,8 @@ struct TlsFiles {
 
 /// Reads them. Besides the authorities that `tls` names, where others count at all, as for other clients: those of the
 /// file that OpenSSL's variable names, unless it is not there. Errors: no_permission "untrusted-file" as root for one
-/// that others may change; those of the file, with code "ca-file".
+/// that others may change; those of the file, with code "ca-file"; bad_authority for a file without any PEM form,
+/// unless `tls` is insecure.
 [[nodiscard]] TlsFiles read_tls_files(const TlsSettings& tls);
 
 /// "bad-certificate" (65) for a file of authorities that holds none.

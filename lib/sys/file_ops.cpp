@@ -199,6 +199,14 @@ void LinuxFileOps::sync_dir(const std::string& directory) {
 
 namespace {
 
+Error read_error(int number, const std::string& path) {
+    Error error = from_errno(number, "cannot read " + path);
+    if (number == EISDIR) {
+        error.hint("name a file: this is a directory");
+    }
+    return error;
+}
+
 /// `act`; a system call that fails in it is told as `what`, without the name of a file that nobody asked for.
 template <typename Act>
 auto saying(const std::string& what, const Act& act) {
@@ -301,7 +309,7 @@ std::string read_fd(int fd, const std::string& path, std::size_t bytes_max, std:
         bytes.resize(have + (got > 0 ? static_cast<std::size_t>(got) : 0));
         room = got > 0 && static_cast<std::size_t>(got) < room ? room - static_cast<std::size_t>(got) : k_chunk;
         if (got < 0 && saved != EINTR) {
-            throw from_errno(saved, "cannot read " + path);
+            throw read_error(saved, path);
         }
         if (got == 0) {
             return bytes;

@@ -6,6 +6,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "image/address.hpp"
 
 namespace kmm::trust {
 
@@ -23,16 +24,13 @@ bool has_written_tag(std::string_view text, const image::Reference& reference) {
     return !reference.tag.empty() && before_digest.ends_with(":" + reference.tag);
 }
 
-/// The other name of one registry: HTTPS has port 443 where none is written. nullopt for other ports.
+/// As image::other_spelling, of an expanded name.
 std::optional<std::string> same_registry(const std::string& host) {
-    constexpr std::string_view k_port = ":443";
-    if (host.ends_with(k_port)) {
-        const std::string plain = host.substr(0, host.size() - k_port.size());
-        return plain == k_hub || plain == "registry-1.docker.io" ? "docker.io" : plain;
+    auto other = image::other_spelling(host);
+    if (other && (*other == k_hub || *other == "registry-1.docker.io")) {
+        other = "docker.io";
     }
-    const std::size_t bracket = host.rfind(']');
-    const bool has_port = host.find(':', bracket == std::string::npos ? 0 : bracket) != std::string::npos;
-    return has_port ? std::nullopt : std::optional(host + std::string(k_port));
+    return other;
 }
 
 bool is_name_only(const NamedImage& image) { return image.tag.empty() && image.digest.empty(); }

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/text.hpp"
+#include "value/kind_phrase.hpp"
 #include "value/reader.hpp"
 
 namespace kmm::trust {
@@ -70,7 +71,7 @@ private:
             return "\"" + base::escape(node.text()) + "\"";
         }
         const bool empty = node.is_sequence() && node.items().empty();
-        return (empty ? "an empty " : "a ") + std::string(value::kind_name(node.kind()));
+        return empty ? "an empty list" : value::a_kind(node.kind());
     }
 
     void wrong(const std::string& what, const std::string& expected, const Node& found, std::string hint = {}) {

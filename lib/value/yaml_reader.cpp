@@ -21,6 +21,7 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
+#include "value/kind_phrase.hpp"
 #include "value/text_scan.hpp"
 #include "value/reader.hpp"
 #include "value/scalar.hpp"
@@ -306,8 +307,8 @@ private:
         }
         if (!source.is_mapping()) {
             report("bad-merge",
-                   fmt::format("expected a mapping or a list of mappings after '<<', found a {}",
-                               kind_name(source.kind())),
+                   fmt::format("expected a mapping or a list of mappings after '<<', found {}",
+                               a_kind(source.kind())),
                    place, "write an alias of a mapping, such as <<: *defaults");
             return;
         }
@@ -338,7 +339,7 @@ private:
 
     std::optional<Member> make_key(Frame& frame, const Node& node, Mark mark, Plain plain) {
         if (node.is_mapping() || node.is_sequence() || node.is_null()) {
-            report("bad-key", fmt::format("expected a string as key, found a {}", kind_name(node.kind())), mark,
+            report("bad-key", fmt::format("expected a string as key, found {}", a_kind(node.kind())), mark,
                    node.is_null() ? "quote the key if it is meant as text"
                                   : "quote the text if it is a template expression such as {{ .name }}");
             return std::nullopt;

@@ -105,7 +105,7 @@ constexpr CodeText k_errors[] = {
     {"identity-mismatch", "error", "what the kernel runs is not the file that was loaded",
      "The image changed after it was checked, or another build was quicker.",
      "see the message; kmm-upgrade retry NODE once the image is settled"},
-    {"image-changed", "error", "an image is another one than other nodes of this run got", "",
+    {"image-changed", "error", "an image is another one than was checked, was live before, or other nodes got", "",
      "let it be the former image again, then kmm-upgrade retry NODE; or abort, then start again"},
     {"image-not-found-by-kmm", "error", "KMM has not found an image that the upgrade needs",
      "It would unload the old version and load nothing.", "push the image, or wait until KMM has built it"},

@@ -12,6 +12,7 @@
 #include "kubernetes/inventory/node_role.hpp"
 #include "kubernetes/inventory/object_reader.hpp"
 #include "kubernetes/inventory/removed_apis.hpp"
+#include "value/kind_phrase.hpp"
 
 namespace kmm::kubernetes {
 namespace {
@@ -153,7 +154,7 @@ void take_object(const value::Document& document, const Node& object, const std:
                  Diagnostics& faults) {
     ObjectReader reader(document, faults, "the document");
     if (!object.is_mapping()) {
-        reader.fault(object.mark(), fmt::format("expected an object, found a {}", value::kind_name(object.kind())),
+        reader.fault(object.mark(), fmt::format("expected an object, found {}", value::a_kind(object.kind())),
                      k_document_hint);
         return;
     }

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
+#include "value/kind_phrase.hpp"
 #include "value/node.hpp"
 #include "value/reader.hpp"
 
@@ -70,7 +71,7 @@ void read_json_patches(const Node& root, PatchList& list) {
     const Node* named = root.find("pd");
     const Node& patches = named == nullptr ? root : *named;
     if (!patches.is_mapping()) {
-        list.fault = fmt::format("expected a mapping of patches, found a {}", value::kind_name(patches.kind()));
+        list.fault = fmt::format("expected a mapping of patches, found {}", value::a_kind(patches.kind()));
         return;
     }
     for (const auto& [id, mark, patch] : patches.members()) {

@@ -10,6 +10,7 @@
 #include "base/text.hpp"
 #include "image/reference.hpp"
 #include "recipe/toolkit/versions.hpp"
+#include "value/kind_phrase.hpp"
 
 namespace kmm::recipe::toolkit {
 
@@ -77,7 +78,7 @@ private:
         fault("not-toolkit-data",
               fmt::format("expected image-references, release-metadata, driver-toolkit-release.json, a configuration "
                           "of an image or a Kubernetes object, found {}",
-                          keys.empty() ? "a " + std::string(value::kind_name(root_.kind()))
+                          keys.empty() ? value::a_kind(root_.kind())
                                        : "a mapping with " + base::join(keys, ", ")),
               root_, "leave the file out");
     }

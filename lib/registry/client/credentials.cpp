@@ -13,7 +13,9 @@
 #include "base/text.hpp"
 #include "sys/directory.hpp"
 #include "sys/file_ops.hpp"
+#include "sys/missing_file.hpp"
 #include "sys/trust.hpp"
+#include "value/kind_phrase.hpp"
 #include "value/reader.hpp"
 
 namespace kmm::registry {
@@ -68,13 +70,13 @@ void add_entry(const value::Member& member, const std::string& file, std::vector
         return;  // as an empty one, for readers in Go
     }
     if (!member.value.is_mapping()) {
-        throw bad_file(file, "expected a mapping for every registry, found a " +
-                                 std::string(value::kind_name(member.value.kind())));
+        throw bad_file(file, "expected a mapping for every registry, found " +
+                                 value::a_kind(member.value.kind()));
     }
     for (const std::string_view key : {"username", "password", "identitytoken", "registrytoken", "auth"}) {
         const value::Node* value = member.value.find(key);
         if (value != nullptr && !value->is_string() && !value->is_null()) {
-            throw bad_file(file, fmt::format("{}: expected a text, found a {}", key, value::kind_name(value->kind())));
+            throw bad_file(file, fmt::format("{}: expected a text, found {}", key, value::a_kind(value->kind())));
         }
     }
     Credential credential;
@@ -165,7 +167,7 @@ std::vector<Credential> credentials_in(const value::Node& root, const std::strin
     std::vector<Credential> result;
     if (const value::Node* auths = root.find("auths"); auths != nullptr) {
         if (!auths->is_mapping() && !auths->is_null()) {
-            throw bad_file(file, "auths: expected a mapping, found a " + std::string(value::kind_name(auths->kind())));
+            throw bad_file(file, "auths: expected a mapping, found " + value::a_kind(auths->kind()));
         }
         add_entries(*auths, file, result, skipped);
     } else if (root.find("credHelpers") == nullptr && root.find("credsStore") == nullptr &&
@@ -225,6 +227,10 @@ std::vector<Credential> secret_credentials(const std::map<std::string, std::stri
 
 FoundCredentials mounted_credentials(const std::string& directory, std::vector<std::string>& warnings) {
     FoundCredentials result;
+    if (::access(directory.c_str(), F_OK) != 0) {
+        const int saved = errno;
+        throw sys::open_error(saved, directory);
+    }
     add_mounted(directory, 0, result, warnings);
     for (const std::string& skipped : result.skipped) {
         warnings.push_back("pull-secret-skipped: " + skipped);

@@ -44,7 +44,8 @@ struct FoundCredentials {
     std::chrono::milliseconds patience = std::chrono::milliseconds::max());
 /// Credentials of every .dockerconfigjson and .dockercfg below `directory`, as the kubelet mounts Secrets and as KMM's
 /// worker read them; other names are passed over. A file that cannot be read or understood, and an entry that cannot,
-/// is passed over and named, also in `warnings`. Errors: from_errno if there is no such directory.
+/// is passed over and named, also in `warnings`. Errors: not_found "file-not-found" if there is no such directory;
+/// from_errno.
 [[nodiscard]] FoundCredentials mounted_credentials(const std::string& directory, std::vector<std::string>& warnings);
 
 }  // namespace kmm::registry

@@ -11,6 +11,7 @@
 #include "registry/layer/hash.hpp"
 #include "registry/layer/source.hpp"
 #include "registry/local/local.hpp"
+#include "value/kind_phrase.hpp"
 #include "value/writer.hpp"
 
 namespace kmm::registry {
@@ -279,12 +280,12 @@ std::vector<std::string> strings_of(const value::Node& node, std::string_view ke
     if (list != nullptr && !list->is_null()) {
         if (!list->is_sequence()) {
             throw bad_layout(
-                fmt::format("manifest.json: {}: expected a list, found a {}", key, value::kind_name(list->kind())));
+                fmt::format("manifest.json: {}: expected a list, found {}", key, value::a_kind(list->kind())));
         }
         for (const value::Node& item : list->items()) {
             if (!item.is_string()) {
                 throw bad_layout(
-                    fmt::format("manifest.json: {}: expected strings, found a {}", key, value::kind_name(item.kind())));
+                    fmt::format("manifest.json: {}: expected strings, found {}", key, value::a_kind(item.kind())));
             }
             result.push_back(item.text());
         }
@@ -301,7 +302,7 @@ SavedImage saved_image(FileSet& files, const LocalReference& reference, const Pu
     const value::Node root = read_image_document(request.parser, *text, "file manifest.json", "bad-layout");
     if (!root.is_sequence()) {
         throw bad_layout(
-            fmt::format("manifest.json: expected a list of images, found a {}", value::kind_name(root.kind())));
+            fmt::format("manifest.json: expected a list of images, found {}", value::a_kind(root.kind())));
     }
     if (reference.place && *reference.place >= root.items().size()) {
         throw no_such_place(*reference.place, root.items().size(), "manifest.json");

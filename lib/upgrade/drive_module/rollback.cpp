@@ -37,6 +37,20 @@ void WorkerWay::learn(const std::string& name, const Look& seen, const Deadline&
     tools_.recorder.record(observed);
 }
 
+std::string WorkerWay::former_digest(const std::string& name, const upgrade::module::Node& node,
+                                     const api::NodeModule& former, const Deadline& deadline) {
+    const auto checked = check_again(name, input(former), deadline);
+    if (checked.error) throw *checked.error;
+    const auto& found = checked.value->identity;
+    if (!node.from_identity.empty() && compare(found, node.from_identity) == Sameness::different)
+        throw Error(Exit::refused, "image-changed",
+                    fmt::format("{} has {} now, before the run {} was live", former.config->container_image,
+                                found.brief(), node.from_identity.brief()))
+            .hint("push the former image to that name again; or put the old version back into the Module, abort "
+                  "without a rollback and start again");
+    return checked.value->digest;
+}
+
 void WorkerWay::restore(const std::string& name, const upgrade::module::Node& node, const Look& seen,
                         const Deadline& deadline) {
     auto& fleet = tools_.fleet;
@@ -45,6 +59,8 @@ void WorkerWay::restore(const std::string& name, const upgrade::module::Node& no
     if (!node.from_entry.is_null()) previous = api::decode_node_module(node.from_entry);
     const bool previous_live = previous && seen.module.presence == Presence::live && !node.from_identity.empty() &&
                                compare(seen.module.identity, node.from_identity) == Sameness::same;
+    std::string digest;  // asked for before anything is changed
+    if (previous && !previous_live) digest = former_digest(name, node, *previous, deadline);
     if (!previous_live && seen.module.presence == Presence::live) fleet.require_unloadable(name, seen.facts.boot_id);
     fleet.set_module(name, labels.module);
     if (!previous_live) {
@@ -67,7 +83,7 @@ void WorkerWay::restore(const std::string& name, const upgrade::module::Node& no
     fleet.add_schedule(name, labels.worker, labels.schedule, labels.device);
     fleet.put_spec(name, spec);
     if (!previous_live)
-        static_cast<void>(load_until_live(name, spec, seen.facts.boot_id, node.from_identity, "", deadline));
+        static_cast<void>(load_until_live(name, spec, seen.facts.boot_id, node.from_identity, digest, deadline));
     auto status = *previous;
     status.boot_id = seen.facts.boot_id;
     fleet.put_status(name, status);

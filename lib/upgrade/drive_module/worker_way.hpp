@@ -48,6 +48,10 @@ private:
     /// image has.
     [[nodiscard]] upgrade::module::Identity former_identity(const std::string& name, const Look& seen,
                                                             const Deadline& deadline);
+    /// The digest that the image of `former` has now. Errors: refused "image-changed" if it is another build than was
+    /// live before the run; those of the check.
+    [[nodiscard]] std::string former_digest(const std::string& name, const upgrade::module::Node& node,
+                                            const api::NodeModule& former, const Deadline& deadline);
     void restore(const std::string& name, const upgrade::module::Node& node, const Look& seen,
                  const Deadline& deadline);
 

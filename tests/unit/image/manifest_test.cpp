@@ -58,7 +58,7 @@ TEST_CASE("a fault of a manifest names the member") {
     CHECK(manifest(config + R"(,"layers":[{"mediaType":"x"}]})") ==
           "layers[0]: expected the member digest, found none");
     CHECK(manifest(config + R"(,"layers":[{"mediaType":1}]})") ==
-          "layers[0]: mediaType: expected a string, found a integer");
+          "layers[0]: mediaType: expected a string, found an integer");
     const auto index = [](const std::string& text) {
         return message_of([&] { return image::decode_index(json(text)); });
     };

@@ -64,6 +64,25 @@ TEST_CASE("registries.conf: the longest prefix, mirrors in order, the source las
           "x.ports.com/a:1");
 }
 
+TEST_CASE("registries.conf: HOST and HOST:443 are one registry for what is blocked") {
+    const std::string config =
+        "[[registry]]\nlocation = \"a.io\"\nblocked = true\n[[registry]]\nlocation = \"a.io/ours\"\n"
+        "[[registry]]\nlocation = \"b.io:443\"\nblocked = true\n"
+        "[[registry]]\nlocation = \"docker.io\"\nblocked = true\n"
+        "[[registry]]\nlocation = \"[::1]\"\nblocked = true\n"
+        "[[registry]]\nprefix = \"m.io\"\nlocation = \"a.io:443\"\n"
+        "[[registry]]\nlocation = \"n.io\"\n[[registry.mirror]]\nlocation = \"a.io:443/n\"\n";
+    for (const char* name : {"a.io:443/x:1", "b.io/x:1", "docker.io:443/a/x:1", "index.docker.io:443/a/x:1",
+                             "[::1]:443/x:1", "m.io/x:1"}) {
+        CAPTURE(name);
+        CHECK(endpoints_text(name, config).empty());
+        CHECK(image::blocked_source(image::parse_reference(name), image::read_mirrors(config, "m.conf")));
+    }
+    CHECK(endpoints_text("a.io:443/ours/x:1", config) == "a.io:443/ours/x:1");
+    CHECK(endpoints_text("a.io:5000/x:1", config) == "a.io:5000/x:1");
+    CHECK(endpoints_text("n.io/x:1", config) == "n.io/x:1");
+}
+
 TEST_CASE("registries.conf: what stands in the place of a wildcard") {
     const std::string config =
         "[[registry]]\nprefix = '*.a.io'\nlocation = 'b.io/all'\n[[registry.mirror]]\nlocation = 'm.io/all'\n"

@@ -18,6 +18,8 @@
 #include "digest/digest.hpp"
 #include "sys/directory.hpp"
 #include "sys/fd.hpp"
+#include "sys/file_ops.hpp"
+#include "sys/trust.hpp"
 #include "value/reader.hpp"
 #include "value/writer.hpp"
 
@@ -46,6 +48,72 @@ Occupant occupant_of(const std::string& path) {
     if (S_ISDIR(info.st_mode)) { return Occupant::directory; }
     return S_ISREG(info.st_mode) ? Occupant::file : Occupant::other;
 }
+
+/// The directory that is written to. As root, where somebody else may redirect the way to it or what is in it, links on
+/// that way count only if root made them, and everything happens below what was opened.
+class OutPlace {
+public:
+    explicit OutPlace(const std::string& shown) : shown_(shown), path_(shown) {
+        if (!sys::trust_fault(shown)) {
+            sys::make_directories(shown, k_mode);
+            return;
+        }
+        std::string there = shown;
+        while (occupant_of(there) == Occupant::nothing && sys::parent_of(there) != there) {
+            there = sys::parent_of(there);
+        }
+        opened_ = sys::open_directory(there);
+        make_below(there);
+        path_ = fd_path(opened_.get());
+    }
+    [[nodiscard]] const std::string& path() const noexcept { return path_; }
+    [[nodiscard]] std::string shown(const std::string& name) const { return path_of(shown_, name); }
+
+    /// Makes the directories of the file `name` and replaces it.
+    void write(sys::FileOps& ops, const std::string& name, const std::string& bytes) const {
+        const std::size_t slash = name.rfind('/');
+        const std::string parent = slash == std::string::npos ? std::string() : name.substr(0, slash);
+        if (!opened_) {
+            if (!parent.empty()) { sys::make_directories(path_of(path_, parent), k_mode); }
+            sys::write_file_atomically(ops, path_of(path_, name), bytes, 0644);
+            return;
+        }
+        const sys::Fd below = open_below(opened_.get(), parent);
+        with_context([&] { return "writing " + base::escape(shown(name)); }, [&] {
+            const std::string path = path_of(fd_path(below.get()), sys::name_of(name));
+            sys::write_file_atomically(ops, path, bytes, 0644);
+        });
+    }
+
+private:
+    static constexpr unsigned k_mode = 0755;
+    static std::string fd_path(int fd) { return fmt::format("/proc/self/fd/{}", fd); }
+
+    /// The directory `name` below `directory`; what is missing is made, and no link is followed.
+    [[nodiscard]] sys::Fd open_below(int directory, const std::string& name) const {
+        constexpr int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+        sys::Fd at(::openat(directory, ".", flags));
+        for (const std::string_view part : base::split(name, '/')) {
+            if (part.empty() || part == ".") { continue; }
+            const std::string next(part);
+            (void)::mkdirat(at.get(), next.c_str(), k_mode);
+            sys::Fd opened(::openat(at.get(), next.c_str(), flags));
+            const int number = errno;
+            if (!opened) { throw from_errno(number, fmt::format("cannot open {}", base::escape(shown(name)))); }
+            at = std::move(opened);
+        }
+        return at;
+    }
+
+    void make_below(const std::string& there) {
+        if (there.size() < shown_.size()) {
+            opened_ = open_below(opened_.get(), there == "." ? shown_ : shown_.substr(there.size()));
+        }
+    }
+
+    std::string shown_, path_;
+    sys::Fd opened_{};  ///< only where others may redirect
+};
 
 /// The bytes of a regular file; nullopt if there is none.
 std::optional<std::string> read_regular(const std::string& path) {
@@ -87,29 +155,30 @@ Error damaged_list(const std::string& path, const std::string& what) {
         .hint("it says which files render may replace and remove; restore it, or render into an empty directory");
 }
 
-OwnedFiles read_list(const std::string& directory) {
-    const std::string path = path_of(directory, k_list_name);
+OwnedFiles read_list(const OutPlace& place) {
+    const std::string path = path_of(place.path(), k_list_name);
+    const std::string shown = place.shown(k_list_name);
     OwnedFiles owned;
     if (occupant_of(path) == Occupant::nothing) { return owned; }
     const auto text = read_regular(path);
-    if (!text || text->size() > k_list_bytes_max) { throw damaged_list(path, "expected a regular file"); }
+    if (!text || text->size() > k_list_bytes_max) { throw damaged_list(shown, "expected a regular file"); }
     Diagnostics faults;
-    const auto documents = value::read_json(*text, path, faults);
-    if (has_errors(faults) || documents.size() != 1) { throw damaged_list(path, "expected JSON"); }
+    const auto documents = value::read_json(*text, shown, faults);
+    if (has_errors(faults) || documents.size() != 1) { throw damaged_list(shown, "expected JSON"); }
     const value::Node* files = documents[0].root.find("files");
     if (documents[0].root.get_string({"kind"}) != k_list_kind || files == nullptr || !files->is_mapping()) {
-        throw damaged_list(path, fmt::format("expected kind {} and a mapping \"files\"", k_list_kind));
+        throw damaged_list(shown, fmt::format("expected kind {} and a mapping \"files\"", k_list_kind));
     }
     for (const auto& member : files->members()) {
         if (!is_own_name(member.key) || !member.value.is_sequence()) {
-            throw damaged_list(path, fmt::format("\"{}\" is not a file of render", base::escape(member.key)));
+            throw damaged_list(shown, fmt::format("\"{}\" is not a file of render", base::escape(member.key)));
         }
         for (const auto& digest : member.value.items()) { owned[member.key].insert(digest.text()); }
     }
     return owned;
 }
 
-void write_list(sys::FileOps& ops, const std::string& directory, const OwnedFiles& owned) {
+void write_list(sys::FileOps& ops, const OutPlace& place, const OwnedFiles& owned) {
     value::Node files = value::Node::mapping();
     for (const auto& [name, digests] : owned) {
         files.set(name, value::Node::strings({digests.begin(), digests.end()}));
@@ -117,9 +186,7 @@ void write_list(sys::FileOps& ops, const std::string& directory, const OwnedFile
     const value::Node list =
         value::Node::mapping({{"apiVersion", "kmmtools/v1"}, {"files", std::move(files)}, {"kind", k_list_kind}});
     const std::string text = value::to_json_pretty(list);
-    const std::string path = path_of(directory, k_list_name);
-    if (read_regular(path) == text) { return; }
-    sys::write_file_atomically(ops, path, text, 0644);
+    if (read_regular(path_of(place.path(), k_list_name)) != text) { place.write(ops, k_list_name, text); }
 }
 
 Error not_ours(const std::string& path, const char* what) {
@@ -128,26 +195,26 @@ Error not_ours(const std::string& path, const char* what) {
 }
 
 /// Splits the wanted files into what is there already and what must be written. Changes nothing.
-void compare_files(const std::string& directory, const std::vector<OutputFile>& files, const OwnedFiles& owned,
+void compare_files(const OutPlace& place, const std::vector<OutputFile>& files, const OwnedFiles& owned,
                    OutputChanges& changes) {
     for (const auto& file : files) {
         for (const auto& parent : parents_of(file.name)) {
-            const std::string path = path_of(directory, parent);
+            const std::string path = path_of(place.path(), parent);
             const Occupant occupant = occupant_of(path);
             if (occupant == Occupant::nothing || occupant == Occupant::directory) { continue; }
-            throw not_ours(path, "is not a directory, expected one or nothing of that name");
+            throw not_ours(place.shown(parent), "is not a directory, expected one or nothing of that name");
         }
-        const std::string path = path_of(directory, file.name);
+        const std::string path = path_of(place.path(), file.name);
         const Occupant occupant = occupant_of(path);
         if (occupant == Occupant::other || occupant == Occupant::directory) {
-            throw not_ours(path, "is not a regular file, expected none of that name");
+            throw not_ours(place.shown(file.name), "is not a regular file, expected none of that name");
         }
         if (occupant == Occupant::file && read_regular(path) == file.bytes) {
             changes.unchanged.push_back(file.name);
             continue;
         }
         if (occupant == Occupant::file && owned.count(file.name) == 0) {
-            throw not_ours(path, "is there already and was not written by render");
+            throw not_ours(place.shown(file.name), "is there already and was not written by render");
         }
         changes.written.push_back(file.name);
     }
@@ -215,10 +282,10 @@ std::string documents_text(const std::vector<value::Node>& documents, const std:
 
 OutputChanges write_files(sys::FileOps& ops, const std::string& directory, const std::vector<OutputFile>& files,
                           Prune prune, const std::vector<std::string>& in_use) {
-    sys::make_directories(directory, 0755);
-    OwnedFiles owned = read_list(directory);
+    const OutPlace place(directory);
+    OwnedFiles owned = read_list(place);
     OutputChanges changes;
-    compare_files(directory, files, owned, changes);
+    compare_files(place, files, owned, changes);
 
     std::set<std::string> wanted;
     std::map<std::string, std::string> digests;
@@ -227,20 +294,19 @@ OutputChanges write_files(sys::FileOps& ops, const std::string& directory, const
         digests[file.name] = digest::sha256_hex(file.bytes);
         owned[file.name].insert(digests[file.name]);
     }
-    write_list(ops, directory, owned);
+    write_list(ops, place, owned);
     for (const auto& file : files) {
         if (std::find(changes.unchanged.begin(), changes.unchanged.end(), file.name) != changes.unchanged.end()) {
             continue;
         }
-        for (const auto& parent : parents_of(file.name)) { sys::make_directories(path_of(directory, parent), 0755); }
-        sys::write_file_atomically(ops, path_of(directory, file.name), file.bytes, 0644);
+        place.write(ops, file.name, file.bytes);
     }
     if (prune == Prune::yes) {
-        prune_files(directory, wanted, {in_use.begin(), in_use.end()}, owned, changes);
-        ops.sync_dir(directory);
+        prune_files(place.path(), wanted, {in_use.begin(), in_use.end()}, owned, changes);
+        ops.sync_dir(place.path());
     }
     for (const auto& [name, digest] : digests) { owned[name] = {digest}; }
-    write_list(ops, directory, owned);
+    write_list(ops, place, owned);
     return changes;
 }
 

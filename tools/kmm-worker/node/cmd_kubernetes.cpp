@@ -94,6 +94,10 @@ kubeadm::FactQuestions questions_of(const cli::Args& args) {
     if (has_way && !questions.with_upgrade)
         throw Error(Exit::usage, "missing-option", "--switch requires --for-upgrade")
             .hint("add --for-upgrade");
+    if (!has_way && args.source("ignore-preflight-errors") == "option")
+        throw Error(Exit::usage, "missing-option",
+                    "--ignore-preflight-errors requires --switch packages, binaries or command")
+            .hint("add --for-upgrade --switch packages --placing kubeadm=VERSION, or leave it out");
     return questions;
 }
 
@@ -199,9 +203,10 @@ void add_scan_rows(const kubeadm::VersionScan& scan, std::vector<std::pair<std::
 }
 
 Exit run_kubernetes_facts(const cli::Args& args, cli::Context& context) {
+    const kubeadm::FactQuestions questions = questions_of(args);
     const Here here(args, context);
     net::CurlHttpClient client;
-    const kubeadm::Facts facts = kubeadm::read_facts(here.node, client, questions_of(args));
+    const kubeadm::Facts facts = kubeadm::read_facts(here.node, client, questions);
     const value::Node document = kubeadm::facts_document(facts, here.clock.now_unix());
     leave_whole_message(document);
     if (cli::print_document(context, document)) return Exit::ok;
@@ -283,6 +288,9 @@ std::vector<cli::Verb> verbs_kubernetes() {
                                  cli::option("dns-image", "IMAGE", "CoreDNS, if not kubeadm's, in the same form")} +
             switch_options()));
     verbs.back().run = [](const cli::Args& args, cli::Context& context) {
+        if (args.get("config"))
+            refuse_without_effect(args, {"image-repository", "etcd-image", "dns-image"},
+                                  "--config, whose file names the images");
         const Here here(args, context);
         const auto config = path_option(args, "config");
         if (!config.empty()) sys::require_trusted(here.node.place.here(config), "configuration of kubeadm");
@@ -302,6 +310,8 @@ std::vector<cli::Verb> verbs_kubernetes() {
         {name_option(), cli::option("etcd-snapshot", "", "include a snapshot of etcd, proven by its hash"),
          cli::option("verify", "", "only verify; exit 76 if it is damaged")}));
     verbs.back().run = [](const cli::Args& args, cli::Context& context) {
+        if (args.flag("verify"))
+            refuse_without_effect(args, {"etcd-snapshot"}, "--verify, which verifies what the backup has");
         const Here here(args, context);
         const std::string name = name_of_backup(args);
         if (args.flag("verify")) return report_step(kubeadm::verify_backup(here.node, name), here.node.slot(), context);

@@ -37,6 +37,15 @@ std::uint64_t number_option(const cli::Args& args, const char* name) {
         .hint(fmt::format("write digits alone, for example --{} 1048576", name));
 }
 
+/// Of the options each step takes its own.
+void refuse_options_of_other_steps(const cli::Args& args) {
+    const auto step = args.positional("STEP");
+    if (step == "take") return refuse_without_effect(args, {"name", "initial-cluster"}, step);
+    if (step == "give") return refuse_without_effect(args, {"id", "sha256", "initial-cluster", "size"}, step);
+    refuse_without_effect(args, {"offset", "size"}, step);
+    if (step == "look") refuse_without_effect(args, {"initial-cluster"}, step);
+}
+
 kubeadm::StepResult restore_step(const cli::Args& args, Here& here) {
     const auto step = args.positional("STEP");
     auto& node = here.node;
@@ -100,6 +109,7 @@ cli::Verb verb_restore_etcd() {
     step.choices.emplace_back(k_last_restore_step);
     verb.positionals = {step};
     verb.run = [](const cli::Args& args, cli::Context& context) {
+        refuse_options_of_other_steps(args);
         Here here(args, context);
         return report_step(restore_step(args, here), here.node.slot(), context);
     };

@@ -76,6 +76,14 @@ Here::Here(const cli::Args& args, cli::Context& context)
 
 cli::Option name_option() { return cli::required(cli::option("name", "NAME", "name of the backup")); }
 
+void refuse_without_effect(const cli::Args& args, std::initializer_list<const char*> names, std::string_view with) {
+    for (const char* name : names) {
+        if (args.source(name) == "option")
+            throw Error(Exit::usage, "usage", fmt::format("--{} has no effect with {}", name, with))
+                .hint("leave one of the two out");
+    }
+}
+
 std::string name_of_backup(const cli::Args& args) {
     if (const auto name = args.get("name")) return *name;
     throw Error(Exit::usage, "missing-option", "expected --name NAME").hint("as --name before-v1.35.4");

@@ -2,7 +2,9 @@
 // What the verbs of kmm-worker kubernetes share.
 #pragma once
 
+#include <initializer_list>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/app.hpp"
@@ -24,6 +26,10 @@ struct Here {
     sys::LinuxRandom random;
     kubeadm::Node node;
 };
+
+/// Whoever gives an option expects something of it. Errors: usage (64) if one of `names` is on the command line: it has
+/// no effect `with` that action or option.
+void refuse_without_effect(const cli::Args& args, std::initializer_list<const char*> names, std::string_view with);
 
 /// --name NAME, required.
 [[nodiscard]] cli::Option name_option();

@@ -77,6 +77,35 @@ TEST_CASE("an image that is another one after the first node stops the next node
     }
 }
 
+TEST_CASE("a rollback loads by digest what was live before, and unloads nothing for another build") {
+    World world(2);
+    upgrade::Options options;
+    options.canary = 1;
+    Drive drive(world, world.prepare(options));
+    REQUIRE(drive.driver.walk() == Ended::paused);
+    REQUIRE(world.nodes.nodes["node-a"].live == "BBBB2222");
+    world.nodes.images["reg/hello:v1"] = "CCCC3333";
+    static_cast<void>(drive.driver.abort(upgrade::Rollback::all));
+    const auto node = drive.recorder.node("node-a");
+    CHECK(node.reason == "image-changed");
+    CHECK(node.message == "reg/hello:v1 has CCCC3333 now, before the run AAAA1111 was live");
+    CHECK(world.nodes.nodes["node-a"].live == "BBBB2222");
+
+    const std::string digest = "sha256:" + std::string(64, 'a');
+    world.nodes.images["reg/hello:v1"] = world.nodes.images["reg/hello@" + digest] = "AAAA1111";
+    std::string loaded;
+    world.nodes.fault = [&](const cluster::WorkerCall& call, const auto& act) -> std::optional<cluster::WorkerReply> {
+        if (call.args.front() == "load") loaded = call.stdin_text;
+        auto reply = act();
+        if (reply.document.find("image") != nullptr)
+            reply.document.set("image", value::Node::mapping({{"digest", digest}}));
+        return reply;
+    };
+    CHECK(drive.driver.abort(upgrade::Rollback::all) == Ended::aborted);
+    CHECK(world.nodes.nodes["node-a"].live == "AAAA1111");
+    CHECK(loaded.find("reg/hello@" + digest) != std::string::npos);
+}
+
 TEST_CASE("settings that are other ones after the first node stop the next node before it is touched") {
     World world(2);
     upgrade::Options options;
