@@ -8,9 +8,6 @@
 #include <yaml-cpp/parser.h>
 
 #include <algorithm>
-#include <array>
-#include <charconv>
-#include <cmath>
 #include <map>
 #include <optional>
 #include <sstream>
@@ -27,6 +24,7 @@
 #include "value/scalar.hpp"
 #include "value/text_index.hpp"
 #include "value/yaml_faults.hpp"
+#include "value/yaml_keys.hpp"
 
 namespace kmm::value {
 namespace {
@@ -38,23 +36,6 @@ std::string whole_characters(std::string text) {
         if (!at || (text[*at] != '\x85' && text[*at] != '\xa0')) return text;
         text.insert(*at, 1, '\xc2');
     }
-}
-
-/// The key that kubectl makes of a number with a fraction or an exponent: Go's shortest text of a float32.
-/// Source: sigs.k8s.io/yaml, convertToJSONableObject.
-std::string float_key(const std::string& text) {
-    double number = 0;
-    std::from_chars(text.data(), text.data() + text.size(), number);
-    const auto single = static_cast<float>(number);
-    if (std::isinf(single)) return single > 0 ? ".inf" : "-.inf";
-    std::array<char, 64> buffer;
-    const auto written = [&](std::chars_format format) {
-        const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), single, format).ptr;
-        return std::string(buffer.data(), end);
-    };
-    auto scientific = written(std::chars_format::scientific);
-    const int exponent = std::stoi(scientific.substr(scientific.find('e') + 1));
-    return exponent < -4 || exponent >= 6 ? scientific : written(std::chars_format::fixed);
 }
 
 /// Ends the parse of a file; the diagnostic is already recorded.
@@ -69,21 +50,6 @@ bool is_core(std::string_view tag, std::string_view name) noexcept {
 Mark to_mark(const YAML::Mark& mark) noexcept {
     if (mark.is_null()) return {};
     return Mark{static_cast<std::uint32_t>(mark.line + 1), static_cast<std::uint32_t>(mark.column + 1)};
-}
-
-/// Of members with equal keys the last one takes the place of the first.
-void keep_last(std::vector<Member>& members) {
-    std::vector<Member> kept;
-    std::unordered_map<std::string, std::size_t> places;
-    for (auto& member : members) {
-        const auto [place, is_first] = places.emplace(member.key, kept.size());
-        if (is_first) {
-            kept.push_back(std::move(member));
-        } else {
-            kept[place->second] = std::move(member);
-        }
-    }
-    members = std::move(kept);
 }
 
 /// What an alias of an anchor costs.
