@@ -166,8 +166,7 @@ constexpr auto k_codes = std::to_array<CodeRow>({
      "remove that file; or, if the image's file is not compressed, set firmwarePath (--firmware-path), which is "
      "searched before all others"},
     {"firmware-unreadable", std::nullopt,
-     "firmware that a module may ask for is there, and the kernel does not take it: it is empty, a directory, not of "
-     "the format that its name says, or an xz file with another check than CRC32",
+     "firmware is there that the kernel does not take: empty, a directory, or not of the format that its name says",
      "put the file there that the device needs, as its vendor has it"},
     {"force-refused", Exit::data, "modules are not forced without the long confirmation",
      "rebuild the module for the running kernel"},
