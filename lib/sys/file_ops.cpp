@@ -202,7 +202,7 @@ namespace {
 Error read_error(int number, const std::string& path) {
     Error error = from_errno(number, "cannot read " + path);
     if (number == EISDIR) {
-        error.hint("name a file: this is a directory");
+        error.hint("it is a directory: a file belongs there");
     }
     return error;
 }
