@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 namespace kmm::sys {
 
@@ -18,5 +19,11 @@ void enter_namespaces(const std::string& directory);
 /// Replaces the variables of a container by those of a service of the machine: PATH and HOME; `kept` names one that
 /// stays.
 void take_service_environment(const char* kept);
+
+/// As root, takes directories out of PATH that others may put programs into, and names the others from the root: a
+/// program that is run finds its own by PATH, too. With the machine's / mounted at `root` (else ""), they are judged
+/// there, too. Returns those that were taken out, each with the reason: "/srv/bin: /srv/bin belongs to user 1000". For
+/// the start of a verb: not while other threads run.
+std::vector<std::string> take_trusted_path(const std::string& root);
 
 }  // namespace kmm::sys

@@ -338,14 +338,18 @@ void limit_input_waits(std::chrono::milliseconds patience) {
     }
 }
 
+std::optional<std::chrono::milliseconds> passed_input_limit() {
+    const InputLimit& limit = input_limit();
+    if (limit.patience == k_patient || std::chrono::steady_clock::now() < limit.until) return std::nullopt;
+    return limit.patience;
+}
+
 void require_input_time(const std::string& path) {
     if (interrupt_requested()) {
         throw interrupted_reading(path);
     }
-    const InputLimit& limit = input_limit();
-    if (limit.patience != k_patient && std::chrono::steady_clock::now() >= limit.until) {
-        throw Error(Exit::timeout, "timeout",
-                    path + " was not reached within " + base::format_duration(limit.patience))
+    if (const auto limit = passed_input_limit()) {
+        throw Error(Exit::timeout, "timeout", path + " was not reached within " + base::format_duration(*limit))
             .hint("name the directory with the manifests, or give --timeout more");
     }
 }

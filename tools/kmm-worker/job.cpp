@@ -22,6 +22,7 @@
 #include "kmm-worker/job_config.hpp"
 #include "kmod/host/firmware.hpp"
 #include "kmod/load/procedure.hpp"
+#include "sys/enter.hpp"
 #include "sys/trust.hpp"
 
 namespace kmm::tool_worker {
@@ -279,6 +280,14 @@ kmod::HostPaths host_paths(const cli::Args& args) {
                                 is_absent ? "nothing there" : "something other than a directory"))
             .hint("correct --host-root, or mount the node's / there");
     return host;
+}
+
+void take_trusted_path(const std::string& root, cli::Context& context) {
+    for (const auto& left_out : sys::take_trusted_path(root)) {
+        if (context.verbosity < 0) continue;
+        context.console.err(
+            fmt::format("warning: no program is looked for in a directory of PATH, {}\n", base::escape(left_out)));
+    }
 }
 
 kmod::NodeFacts this_node(const kmod::HostPaths& host) {

@@ -92,6 +92,9 @@ enum class UnknownFields { refuse, warn };
 
 /// Where the host's facts are, with --host-root applied. Errors: io (74) "host-not-mounted" unless that is a directory.
 [[nodiscard]] kmod::HostPaths host_paths(const cli::Args& args);
+
+/// Before a verb runs programs: as sys::take_trusted_path, with a warning for each directory that is taken out.
+void take_trusted_path(const std::string& root, cli::Context& context);
 /// Facts of this node; its name is $NODE_NAME (set by worker Pods) if there is one.
 [[nodiscard]] kmod::NodeFacts this_node(const kmod::HostPaths& host);
 /// Where neither /proc nor /sys of the node can be seen, "no module is live" would be a guess. Errors: io (74)

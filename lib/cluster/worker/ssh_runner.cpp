@@ -22,6 +22,7 @@
 #include "sys/fd.hpp"
 #include "sys/file_ops.hpp"
 #include "sys/process.hpp"
+#include "sys/program.hpp"
 #include "sys/trust.hpp"
 
 namespace kmm::cluster {
@@ -238,6 +239,7 @@ Heard execute(const SshOptions& ssh, const WorkerCall& call, const std::string& 
             now.argv.insert(now.argv.end(), {"-o", k_session_options[i]});
         now.argv.insert(now.argv.end(), options.begin(), options.end());
         now.argv.insert(now.argv.end(), target.begin(), target.end());
+        sys::require_trusted_program(now.argv.front());
         return sys::run_process(now);
     };
     const auto run_with = [&](const std::vector<std::string>& options) {

@@ -9,6 +9,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
+#include <filesystem>
 
 #include <fmt/format.h>
 
@@ -16,6 +18,8 @@
 #include "base/last_lines.hpp"
 #include "base/text.hpp"
 #include "sys/directory.hpp"
+#include "sys/program.hpp"
+#include "sys/trust.hpp"
 
 namespace kmm::kubeadm {
 namespace {
@@ -100,8 +104,33 @@ std::vector<std::string> Place::list(const std::string& directory) const {
 }
 
 std::vector<std::string> Place::command(std::vector<std::string> words) const {
-    if (!root_.empty()) words.insert(words.begin(), {"chroot", root_});
+    require_trusted_program(words.front());
+    if (!root_.empty()) {
+        sys::require_trusted_program("chroot");
+        words.insert(words.begin(), {"chroot", root_});
+    }
     return words;
+}
+
+void Place::require_trusted_program(const std::string& name) const {
+    if (::geteuid() != 0) return;
+    const char* variable = std::getenv("PATH");
+    const std::string path = variable == nullptr ? "" : variable;
+    std::vector<std::string> candidates{name};
+    if (name.find('/') == std::string::npos) {
+        candidates.clear();
+        for (const auto directory : base::split(path, ':')) candidates.push_back(fmt::format("{}/{}", directory, name));
+    }
+    for (const auto& candidate : candidates) {
+        if (!candidate.starts_with('/') || !exists(candidate)) continue;
+        sys::require_trusted(here(candidate), "program");
+        // A link that leads to a path of the node's leads elsewhere from here.
+        const auto fd = open(candidate, O_PATH);
+        std::error_code failed;
+        const auto real = std::filesystem::read_symlink(fmt::format("/proc/self/fd/{}", fd.get()), failed);
+        if (!failed) sys::require_trusted(real.native(), "program");
+        return;
+    }
 }
 
 std::string Place::find_program(const std::string& name) const {

@@ -41,12 +41,15 @@ public:
     [[nodiscard]] bool exists(const std::string& path) const;
     /// Names in a directory, sorted; empty if it is absent.
     [[nodiscard]] std::vector<std::string> list(const std::string& directory) const;
-    /// The words that run a command on the node.
+    /// The words that run a command on the node. Errors: no_permission "untrusted-file" for a program that root must
+    /// not run; not_found "command-not-found" without chroot.
     [[nodiscard]] std::vector<std::string> command(std::vector<std::string> words) const;
     /// Where a program is in the node's directories of programs; "" if it is in none.
     [[nodiscard]] std::string find_program(const std::string& name) const;
 
 private:
+    void require_trusted_program(const std::string& name) const;
+
     std::string root_;
 };
 

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <vector>
 
 #include "base/error.hpp"
@@ -16,6 +15,7 @@
 #include "registry/local/image_sink.hpp"
 #include "sys/directory.hpp"
 #include "sys/fd.hpp"
+#include "sys/file_lock.hpp"
 #include "sys/file_ops.hpp"
 #include "value/writer.hpp"
 
@@ -148,15 +148,13 @@ private:
                 }
             }
         }
-        while (alive_ && ::flock(alive_.get(), LOCK_SH) != 0 && errno == EINTR) {
-        }
+        if (alive_) static_cast<void>(sys::wait_for_lock(alive_.get(), LOCK_SH, reference_.path + "/blobs"));
     }
 
     /// Holds back others that add an image to this layout. File systems without locks do without.
     sys::Fd lock_directory() const {
         sys::Fd directory(::open(reference_.path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-        while (directory && ::flock(directory.get(), LOCK_EX) != 0 && errno == EINTR) {
-        }
+        if (directory) static_cast<void>(sys::wait_for_lock(directory.get(), LOCK_EX, reference_.path));
         return directory;
     }
 

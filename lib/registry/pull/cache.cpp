@@ -15,6 +15,7 @@
 #include "base/text.hpp"
 #include "registry/layer/source.hpp"
 #include "sys/directory.hpp"
+#include "sys/file_lock.hpp"
 #include "sys/file_ops.hpp"
 #include "sys/trust.hpp"
 #include "value/reader.hpp"
@@ -100,6 +101,14 @@ void require_own(const std::string& directory) {
     }
 }
 
+void require_trusted(const std::string& directory) {
+    if (const auto fault = sys::trust_fault(directory)) {
+        throw Error(Exit::no_permission, "cache-unsafe",
+                    "expected a cache that nobody else may write to, found that " + base::escape(*fault))
+            .hint("another --cache-dir");
+    }
+}
+
 /// Makes a directory of the cache. A link in its place is none: what the cache writes and removes would be elsewhere.
 void make_part(const std::string& path) {
     struct stat facts {};
@@ -141,12 +150,9 @@ bool CachedImage::needs(const KeptExtraction& list) const {
 }
 
 Cache::Cache(std::string directory) : directory_(std::move(directory)) {
-    if (const auto fault = sys::trust_fault(directory_)) {
-        throw Error(Exit::no_permission, "cache-unsafe",
-                    "expected a cache that nobody else may write to, found that " + base::escape(*fault))
-            .hint("another --cache-dir");
-    }
+    require_trusted(directory_);
     sys::make_directories(directory_, 0700);
+    require_trusted(directory_);  // somebody else may have been first to make one on the way
     struct stat facts {};
     if (::stat(directory_.c_str(), &facts) != 0) {
         const int saved = errno;
@@ -167,13 +173,17 @@ Cache::Cache(std::string directory) : directory_(std::move(directory)) {
             make_part(directory_ + "/blobs");  // says that nothing can be made there
         }
     }
-    if (!lock_ || ::flock(lock_.get(), LOCK_SH) != 0) {
-        const int saved = errno;
-        throw from_errno(saved, "lock of the cache, " + directory_ + "/lock");
-    }
+    share_lock();
     for (const char* part : {"/blobs", "/blobs/sha256", "/blobs/sha512", "/images", "/extractions"}) {
         make_part(directory_ + part);
     }
+}
+
+void Cache::share_lock() {
+    const std::string path = directory_ + "/lock";
+    if (lock_ && sys::wait_for_lock(lock_.get(), LOCK_SH, path)) return;
+    const int saved = errno;
+    throw from_errno(saved, "lock of the cache, " + path);
 }
 
 std::string Cache::path_of(const image::Digest& digest) const {
@@ -399,7 +409,7 @@ DigestValues Cache::last_needs(std::vector<KeptExtraction>& lists, const std::ve
 
 std::optional<PruneReport> Cache::prune(std::uint64_t bytes_max, const std::string& last) {
     if (::flock(lock_.get(), LOCK_EX | LOCK_NB) != 0) {
-        static_cast<void>(::flock(lock_.get(), LOCK_SH));
+        share_lock();  // which the attempt has given up
         return std::nullopt;
     }
     PruneReport report;
@@ -468,7 +478,7 @@ std::optional<PruneReport> Cache::prune(std::uint64_t bytes_max, const std::stri
     });
     static_cast<void>(sys::remove_temp_files(directory_ + "/images"));
     static_cast<void>(sys::remove_temp_files(directory_ + "/extractions"));
-    static_cast<void>(::flock(lock_.get(), LOCK_SH));
+    share_lock();
     return report;
 }
 

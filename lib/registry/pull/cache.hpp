@@ -89,7 +89,7 @@ struct PruneReport {
 class Cache {
 public:
     /// Makes `directory` with mode 0700 if it is not there. Errors: from_errno; no_permission "cache-unsafe" unless it
-    /// belongs to this user (or root) and nobody else may write to it.
+    /// belongs to this user (or root) and nobody else may write to it; those of sys::wait_for_lock.
     explicit Cache(std::string directory);
 
     /// A file of the cache, open for reading; empty if there is none, or something else in its place.
@@ -142,6 +142,8 @@ public:
     [[nodiscard]] std::optional<PruneReport> prune(std::uint64_t bytes_max, const std::string& last = {});
 
 private:
+    /// Errors: from_errno; those of sys::wait_for_lock.
+    void share_lock();
     [[nodiscard]] std::string path_of(const image::Digest& digest) const;
     [[nodiscard]] std::string list_path(const std::string& name) const;
     static bool remove_entry(const std::string& path) noexcept;

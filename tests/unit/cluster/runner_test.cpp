@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <string>
@@ -273,6 +275,16 @@ TEST_SUITE("cluster::runner") {
             call.node = name;
             CHECK_THROWS_AS((void)SshRunner({}).run(call), Error);
         }
+    }
+
+    TEST_CASE("ssh: a client that somebody else may change is not run by root") {
+        const Bench bench("exit 0");
+        REQUIRE(::chmod(bench.tree.path("ssh").c_str(), 0757) == 0);
+        std::string code;
+        try {
+            (void)bench.run(call_of({"status"}));
+        } catch (const Error& error) { code = error.code(); }
+        CHECK(code == (::geteuid() == 0 ? "untrusted-file" : ""));
     }
 
     TEST_CASE("local: the same replies without a transport") {

@@ -33,7 +33,7 @@ TEST_CASE("a program that somebody else may replace is none that root installs o
 TEST_CASE("a lock of dnf 5 on another version is found before anything is done on the node") {
     test::Made machine;
     machine.write("/usr/bin/dnf", "#!/bin/sh\nexit 3\n");
-    std::filesystem::permissions(machine.path("/usr/bin/dnf"), std::filesystem::perms::all);
+    std::filesystem::permissions(machine.path("/usr/bin/dnf"), std::filesystem::perms::owner_all);
     Switch how;
     how.way = Switch::Way::packages;
     const auto target = *kubernetes::Version::parse("v1.35.4");

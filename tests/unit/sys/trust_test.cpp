@@ -15,6 +15,7 @@
 
 #include "base/error.hpp"
 #include "sys/directory.hpp"
+#include "sys/enter.hpp"
 #include "sys/file_ops.hpp"
 #include "sys/process.hpp"
 #include "sys/program.hpp"
@@ -120,6 +121,36 @@ TEST_SUITE("sys::trust") {
         fs::remove(program);
         CHECK(code_of([&] { sys::require_program("kmm-chk"); }) == "command-not-found");
         REQUIRE(::setenv("PATH", path.c_str(), 1) == 0);
+    }
+
+    TEST_CASE("programs of root find their own programs only where nobody else puts any") {
+        if (::geteuid() != 0) { return; }
+        const sys::TempDir dir("kmm-trust-");
+        const std::string before = ::getenv("PATH") == nullptr ? "" : ::getenv("PATH");
+        for (const char* name : {"/own", "/given", "/sticky", "/root/usr/bin", "/root/srv"}) {
+            fs::create_directories(dir.path() + name);
+        }
+        give_away(dir.path() + "/given");
+        give_away(dir.path() + "/root/srv");
+        REQUIRE(::chmod((dir.path() + "/sticky").c_str(), 01777) == 0);
+        const auto path_after = [&](const std::string& path, const std::string& root, std::size_t left_out) {
+            REQUIRE(::setenv("PATH", path.c_str(), 1) == 0);
+            CHECK(sys::take_trusted_path(root).size() == left_out);
+            return std::string(::getenv("PATH"));
+        };
+        const std::string own = dir.path() + "/own";
+        const std::string others = dir.path() + "/given:" + dir.path() + "/given/absent:" + dir.path() + "/sticky:" +
+                                   dir.path() + "/sticky/absent::bin";
+        const fs::path start = fs::current_path();
+        fs::current_path(dir.path() + "/given");
+        CHECK(path_after(others + ":/usr/bin:" + own, "", 6) == "/usr/bin:" + own);
+        fs::current_path(own);
+        CHECK(path_after("bin::/usr/bin", "", 0) == own + "/bin:" + own + ":/usr/bin");
+        fs::current_path(start);
+        CHECK(path_after(dir.path() + "/given", "", 1).starts_with("/usr/local/sbin:"));
+        CHECK(path_after("/srv:/usr/bin", "", 0) == "/srv:/usr/bin");
+        CHECK(path_after("/srv:/usr/bin", dir.path() + "/root", 1) == "/usr/bin");
+        REQUIRE(::setenv("PATH", before.c_str(), 1) == 0);
     }
 
     TEST_CASE("a file counts for root if root owns it and nobody else may write it") {

@@ -83,6 +83,7 @@ public:
                     "KMODVER=" + config_.version};
         if (!config_.build_file.empty()) words.insert(words.end(), {"-f", config_.build_file});
         words.push_back(config_.build_context);
+        require_trusted_build(config_);
         require_success(runtime(words), "build of " + image_);
         result.outcome = "built";
         return result;
@@ -172,6 +173,7 @@ public:
         words.insert(words.end(), arguments.begin(), arguments.end());
         for (const int signal : {SIGPIPE, SIGXFSZ})
             (void)std::signal(signal, SIG_DFL);  // ignored here, which the tool would inherit
+        require_trusted_runtime();
         throw sys::replace_process(words);
     }
 
@@ -223,13 +225,19 @@ private:
             .hint("modules can only be loaded for the running kernel; build takes any");
     }
 
+    /// Also of what the runtime itself finds in PATH.
+    void require_trusted_runtime() const {
+        sys::require_trusted_program(config_.runtime);
+        take_trusted_path("", context_);
+    }
+
     sys::ProcessResult runtime(Words words) {
         words.insert(words.begin(), config_.runtime);
         sys::ProcessSpec spec;
         spec.argv = std::move(words);
         if (const auto timeout = timeout_of(args_); timeout.count() > 0) spec.timeout = timeout;
         spec.cancelled = [] { return sys::interrupt_requested(); };
-        sys::require_trusted_program(config_.runtime);
+        require_trusted_runtime();
         sys::ProcessResult done = sys::run_process(spec);
         const std::string what = fmt::format("{} {}", config_.runtime, spec.argv[1]);
         if (done.cancelled)

@@ -248,6 +248,7 @@ Exit run_weak_updates(const cli::Args& args, cli::Context& context) {
             .hint("--dry-run prints what --apply would change");
     const auto host = host_paths(args);
     const kubeadm::Place place(host.root);
+    if (is_applied) take_trusted_path(host.root, context);
     if (!place.exists("/lib/modules"))
         throw Error(Exit::io, "host-not-mounted",
                     fmt::format("expected the node's kernels in {}, found no such directory",

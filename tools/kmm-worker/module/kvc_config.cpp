@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <iterator>
 
 #include <fmt/format.h>
 
@@ -14,6 +15,7 @@
 #include "kmm-worker/job.hpp"
 #include "kmod/ko/files.hpp"
 #include "sys/trust.hpp"
+#include "sys/trusted_tree.hpp"
 
 namespace kmm::tool_worker {
 
@@ -281,6 +283,14 @@ void read_kvc_file(const std::string& path, KvcConfig& config) {
     }
 }
 
+/// Whether podman and docker fetch `what`, or read it from standard input ("-").
+bool is_elsewhere(const std::string& what) {
+    if (::access(what.c_str(), F_OK) == 0) return false;
+    static constexpr std::string_view beginnings[] = {"http://", "https://", "git://", "git@", "github.com/", "ssh://"};
+    return what == "-" || std::any_of(std::begin(beginnings), std::end(beginnings),
+                                      [&](auto beginning) { return what.starts_with(beginning); });
+}
+
 }  // namespace
 
 KvcConfig read_kvc_config(const kmod::HostPaths& host, const std::string& name) {
@@ -309,6 +319,16 @@ KvcConfig read_kvc_config(const kmod::HostPaths& host, const std::string& name) 
         throw Error(Exit::data, "missing-field", "KVC_CONTAINER_RUNTIME is empty, expected a program")
             .hint("KVC_CONTAINER_RUNTIME=podman");
     return config;
+}
+
+void require_trusted_build(const KvcConfig& config) {
+    const auto& context = config.build_context;
+    const auto& file = config.build_file;
+    if (!is_elsewhere(context)) sys::require_trusted_tree(context, "build context");
+    if (file.empty() || is_elsewhere(file)) return;
+    // One that is not in the current directory is the context's.
+    const bool is_of_context = !file.starts_with('/') && ::access(file.c_str(), F_OK) != 0;
+    if (!is_of_context) sys::require_trusted_tree(file, "build file");
 }
 
 std::string kvc_image(const KvcConfig& config, const std::string& kernel) {

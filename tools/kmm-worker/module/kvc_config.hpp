@@ -29,6 +29,10 @@ struct KvcConfig {
 /// option or for another image.
 [[nodiscard]] KvcConfig read_kvc_config(const kmod::HostPaths& host, const std::string& name);
 
+/// As root: what an image is built of is run as root later. A build context and a build file that are no URLs, with all
+/// that they consist of, may be changed by root alone. Errors: no_permission (77) "untrusted-file".
+void require_trusted_build(const KvcConfig& config);
+
 /// The image that KVC's build makes: NAME-VERSION:KERNEL, with "_" for the "+" that tags cannot have.
 [[nodiscard]] std::string kvc_image(const KvcConfig& config, const std::string& kernel);
 

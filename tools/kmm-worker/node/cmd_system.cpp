@@ -30,6 +30,7 @@ struct System {
                                                                std::nullopt,
                                                                [&context] { return context.console.out_is_gone(); }} {
         require_release(host, facts);
+        take_trusted_path(host.root, context);
         if (const auto limit = timeout_of(args); limit.count() > 0) node.deadline = clock.monotonic() + limit;
     }
     /// One slot for both steps: nothing reboots a node that is being installed.

@@ -71,6 +71,7 @@ Here::Here(const cli::Args& args, cli::Context& context)
            std::nullopt,
            [&context] { return context.console.out_is_gone(); },
            is_in_pod} {
+    take_trusted_path(node.place.root(), context);
     if (const auto limit = timeout_of(args); limit.count() > 0) node.deadline = clock.monotonic() + limit;
 }
 
