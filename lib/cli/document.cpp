@@ -122,6 +122,18 @@ void require_way_stays(const std::string& path) {
         .hint("give the absolute name of the place that is meant");
 }
 
+void require_report(const std::string& file, NamedBy by) {
+    if (own_descriptor(file)) return;
+    const Kind kind = kind_of(file);
+    require_replaceable(file, kind, by);
+    if (is_stream(kind)) return;
+    sys::require_directory_of(file);
+    const std::string parent = sys::parent_of(file);
+    require_way_stays(parent);
+    if (::faccessat(AT_FDCWD, parent.c_str(), W_OK | X_OK, AT_EACCESS) == 0) return;
+    throw LastErrno().error(fmt::format("cannot write {}", base::escape(file)));
+}
+
 void write_report(Context& context, const std::string& file, const std::string& text, NamedBy by) {
     constexpr unsigned k_report_mode = 0644;
     const auto own = own_descriptor(file);
@@ -130,12 +142,9 @@ void write_report(Context& context, const std::string& file, const std::string& 
     sys::LinuxFileOps ops;
     const auto writing = [&] { return "writing " + file; };
     if (own) return with_context(writing, [&] { ops.write(*own, text); });
-    const Kind kind = kind_of(file);
-    require_replaceable(file, kind, by);
-    if (is_stream(kind)) return with_context(writing, [&] { write_to(ops, file, text); });
+    require_report(file, by);
+    if (is_stream(kind_of(file))) return with_context(writing, [&] { write_to(ops, file, text); });
     const std::string parent = sys::parent_of(file);
-    sys::require_directory_of(file);
-    require_way_stays(parent);
     // Renaming a new file to the name follows no link, whatever has come there since.
     if (!sys::trust_fault(parent)) return sys::write_file_atomically(ops, file, text, k_report_mode);
     // Somebody else may redirect the way there while this is written: the directory is opened once.

@@ -34,6 +34,10 @@ enum class NamedBy { user, program };
 /// for its directory and of sys::write_file_atomically.
 void write_report(Context& context, const std::string& file, const std::string& text, NamedBy by = NamedBy::user);
 
+/// Judges, before long work, what write_report will find at `file` when that is done. Errors: its own, but for those of
+/// the writing itself; io, too, if nothing may be written to the directory.
+void require_report(const std::string& file, NamedBy by = NamedBy::user);
+
 /// What is written to a relative name without ".." stays below the working directory, whatever links are on its way.
 /// Error: io.
 void require_way_stays(const std::string& path);

@@ -295,7 +295,11 @@ private:
         kmod::check_alias_lines(config, name, "kmm-worker loads the module of that name",
                                 named ? Severity::error : Severity::warning, out_);
         const kmod::HostCommand* command = kmod::command_for(config.install, name);
-        if (command != nullptr && !(named && request_.ignores_install))
+        auto loaded = order.names;
+        loaded.insert(loaded.end(), order.external.begin(), order.external.end());
+        const bool is_dropped =
+            kmod::is_install_dropped(config.softdeps, name, module.file.info_all("softdep"), loaded);
+        if (command != nullptr && !is_dropped && !(named && request_.ignores_install))
             find(Severity::warning, "install-command",
                  fmt::format("{} names '{}' to be run instead of loading module {}: modprobe runs it, kmm-worker "
                              "refuses the load",

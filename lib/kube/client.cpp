@@ -398,7 +398,7 @@ Reply Client::exchange(const Call& call) {
             }
             retry_after = net::retry_after(response, seams_.clock.now_unix());
             if (call.is_answer && call.is_answer(*reply.failure)) {
-                if (!is_busy) { tell_return(); }
+                tell_return();
                 reply.retry_after = retry_after;
                 return reply;
             }

@@ -128,12 +128,12 @@ struct DeleteOptions {
 };
 enum class Deletion { started, already_gone, other_uid };
 
-/// How an eviction went. `blocked`: a PodDisruptionBudget does not allow it now; `several_budgets`: never, the API
-/// server refuses pods that more than one budget selects; `namespace_ending`: go on waiting; `gone`: there is no such
-/// pod.
+/// How an eviction went. `blocked`: not now, ask again (a budget, an admission webhook, or 429 of a busy server);
+/// `several_budgets`: never, the API server refuses pods that more than one budget selects; `namespace_ending`: go on
+/// waiting; `gone`: there is no such pod.
 struct Eviction {
     enum class Outcome { evicted, gone, blocked, several_budgets, namespace_ending } outcome = Outcome::evicted;
-    std::string reason;  ///< of a block, in the server's words: the budget, how many it needs and has
+    std::string reason;  ///< of a block, in the server's words: the budget, how many it needs and has; a webhook's
     std::optional<std::chrono::milliseconds> retry_after;
 };
 
@@ -203,7 +203,7 @@ public:
                        const std::function<std::optional<value::Node>(const value::Node& current)>& decide,
                        std::string_view subresource = "");
     Deletion remove(const Resource& resource, const Key& key, const DeleteOptions& options = {});
-    /// policy/v1. 429 without a budget's cause is the server's overload and tried again like any. With `uid` only the
+    /// policy/v1. Any 429 is an answer, and is not tried again here: whoever drains has the time. With `uid` only the
     /// Pod that has it: one of the same name that came meanwhile stays, and the answer is `gone`.
     Eviction evict(const Key& pod, std::optional<int> grace_seconds = std::nullopt, DryRun dry_run = DryRun::no,
                    const std::string& uid = "");

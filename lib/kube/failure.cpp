@@ -144,6 +144,8 @@ Error to_error(const Failure& failure, const Action& action) {
                 error.hint(
                     "an admission webhook does not answer: kubectl get "
                     "validatingwebhookconfigurations,mutatingwebhookconfigurations");
+            } else if (is_refused_by_admission(failure.code, failure.message)) {
+                error.hint(admission_hint(failure, action));
             }
             return std::move(error).retryable();
         }
@@ -169,7 +171,8 @@ bool is_server_trouble(const Error& error) {
     const auto status = error.http_cause();
     if (!status) { return false; }
     if (code == "unauthorized" || code == "redirect-refused") { return true; }
-    return code == "api-error" && (*status == 429 || *status == 502 || *status == 503 || *status == 504);
+    return code == "api-error" && (*status == 429 || *status == 502 || *status == 503 || *status == 504) &&
+           !is_refused_by_admission(*status, error.message());
 }
 
 bool is_right_missing(const Error& error) {

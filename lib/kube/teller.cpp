@@ -16,6 +16,16 @@ namespace {
 
 using std::chrono::milliseconds;
 
+/// Whether `reason` is what a server said that answers, as to_error puts it. 502 to 504 come from what stands before a
+/// server that is not there.
+bool is_answer(std::string_view reason) {
+    constexpr std::string_view k_mark = " (HTTP ";
+    const std::size_t start = reason.rfind(k_mark);
+    if (start == std::string_view::npos || !reason.ends_with(')')) { return false; }
+    const std::string_view status = reason.substr(start + k_mark.size(), 3);
+    return status != "502" && status != "503" && status != "504";
+}
+
 class OutageTeller {
 public:
     explicit OutageTeller(std::function<void(const std::string&)> say) : say_(std::move(say)) {}
@@ -23,14 +33,19 @@ public:
     void tell(const Outage& outage) {
         constexpr milliseconds k_between{10'000};
         const std::lock_guard lock(mutex_);
+        const bool is_answering = outage.kind == Outage::Kind::away && is_answer(outage.reason);
         // Another request that has just begun to wait says nothing new.
-        if (told_ == outage.kind && outage.since < said_ + k_between) { return; }
+        if (told_ == outage.kind && is_answering_ == is_answering && outage.since < said_ + k_between) { return; }
         told_ = outage.kind;
+        is_answering_ = is_answering;
         said_ = outage.since;
         const auto whole = std::chrono::duration_cast<std::chrono::seconds>(outage.since);
         const std::string since = whole.count() == 0 ? "" : base::format_duration(whole);
         const std::string reason = base::escape(outage.reason);
-        if (outage.kind == Outage::Kind::away) {
+        if (is_answering) {
+            say_(fmt::format("the API server answers with an error{}{}: {}; trying again",
+                             since.empty() ? "" : " for ", since, reason));
+        } else if (outage.kind == Outage::Kind::away) {
             say_(fmt::format("API unreachable{}{}: {}; trying again", since.empty() ? "" : " for ", since, reason));
         } else if (outage.kind == Outage::Kind::silent) {
             const auto left = std::chrono::duration_cast<std::chrono::seconds>(outage.next_try);
@@ -45,9 +60,10 @@ public:
     void tell_return(milliseconds after) {
         const std::lock_guard lock(mutex_);
         if (told_) {
-            say_((told_ == Outage::Kind::starting ? "the API server knows its roles after "
-                                                  : "API answers again after ") +
-                 base::format_duration(after));
+            const char* what = told_ == Outage::Kind::starting ? "the API server knows its roles after "
+                               : is_answering_                 ? "the API server's error ended after "
+                                                               : "API answers again after ";
+            say_(what + base::format_duration(after));
         }
         told_.reset();
         said_ = {};
@@ -61,6 +77,7 @@ private:
     std::mutex mutex_;
     std::function<void(const std::string&)> say_;
     std::optional<Outage::Kind> told_;
+    bool is_answering_ = false;  ///< of what was told last
     milliseconds said_{};
 };
 

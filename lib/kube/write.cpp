@@ -33,6 +33,13 @@ bool is_several_budgets(const Failure& failure) {
     return failure.code == 500 && failure.message.find("more than one PodDisruptionBudget") != std::string::npos;
 }
 
+/// A webhook that wants the Pod to go in its own way; some answer 500 where 429 is meant. Other faults of webhooks stay
+/// faults of the server.
+bool is_not_now(const Failure& failure) {
+    return failure.code == 429 ||
+           (failure.code == 500 && is_refused_by_admission(failure.code, failure.message));
+}
+
 /// A precondition that failed because another object has the name now.
 bool is_other_uid(const Failure& failure) {
     return failure.code == 409 && failure.message.find("UID in ") != std::string::npos;
@@ -198,18 +205,21 @@ Eviction Client::evict(const Key& pod, std::optional<int> grace_seconds, DryRun 
     call.action = {"create", "", "pods", "eviction", pod.namespace_, pod.name};
     call.is_answer = [](const Failure& failure) {
         return failure.code == 404 || is_other_uid(failure) ||
-               (failure.code == 429 && failure.has_cause("DisruptionBudget")) || is_several_budgets(failure) ||
+               is_not_now(failure) || is_several_budgets(failure) ||
                (failure.code == 403 && failure.has_cause("NamespaceTerminating"));
     };
     const Reply reply = exchange(call);
     Eviction eviction;
     if (!reply.failure) { return eviction; }
     eviction.reason = reply.failure->message;
+    if (is_several_budgets(*reply.failure)) {
+        eviction.outcome = Eviction::Outcome::several_budgets;
+        return eviction;
+    }
     switch (reply.failure->code) {
         case 404:
         case 409: eviction.outcome = Eviction::Outcome::gone; break;
         case 403: eviction.outcome = Eviction::Outcome::namespace_ending; break;
-        case 500: eviction.outcome = Eviction::Outcome::several_budgets; break;
         default:
             eviction.outcome = Eviction::Outcome::blocked;
             eviction.retry_after = reply.retry_after;

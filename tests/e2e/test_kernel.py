@@ -261,6 +261,12 @@ class Troubles(KernelCase):
         self.assertIn(f"boots {RELEASE} next", done.stdout)
         self.assertFalse(self.fleet.is_cordoned("node-a"))
 
+    def test_given_up_where_nothing_may_be_installed(self):
+        self.fleet.fault("node-a", "node-install install-failed")
+        self.stopped("install-failed")
+        done = self.fleet.run("abort", "--rollback", "none")
+        self.assertIn(f"may boot {RELEASE} next", done.stdout)
+
     def job(self, calls):
         (self.fleet.nodes / "node-a/job").write_text(f"{calls}\n")
 

@@ -37,7 +37,7 @@ class LeftOut(Case):
         # Once it is back, the same command brings it there, too.
         self.assertIn(
             f"once it can take part: kmm-upgrade start kubernetes --cluster {self.fleet.cluster} {TARGET} "
-            "--ignore-checks versions-uniform\n",
+            "--switch binaries --no-etcd-snapshot --ignore-checks versions-uniform\n",
             self.must("show"),
         )
         (self.fleet.nodes / "faults").unlink()
@@ -67,7 +67,8 @@ class LeftOut(Case):
         (self.fleet.cluster / "nodes/w9.yaml").write_text(node.read_text().replace("w1", "w9"))
         self.assertIn(
             "note: node w9 came after the start and does not run v1.35.4: kmm-upgrade start kubernetes --cluster "
-            f"{self.fleet.cluster} v1.35.4 --ignore-checks versions-uniform\n",
+            f"{self.fleet.cluster} v1.35.4 --switch binaries --no-etcd-snapshot --ignore-checks "
+            "versions-uniform\n",
             self.must("resume", exit_code=12),
         )
 

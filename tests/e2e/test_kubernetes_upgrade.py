@@ -214,7 +214,7 @@ class Steered(Case):
         self.assertNotIn("once it can take part", self.must("show"))
         self.must("resume", exit_code=12)
         self.assertIn(f"once it can take part: kmm-upgrade start kubernetes --cluster {fleet.cluster} {TARGET} "
-                      "--ignore-checks versions-uniform\n", self.must("show"))
+                      "--switch binaries --no-etcd-snapshot --ignore-checks versions-uniform\n", self.must("show"))
         self.assertEqual((fleet.kubelet("w1"), self.run_states()[-1]), (FROM, "upgrade-complete"))
         self.assertNotIn("unschedulable: true", fleet.object("nodes/w1"))
         # Started again it is about what is left, which a person has to know of.

@@ -15,6 +15,7 @@ JSON documents. The first one is the current context. Exits like the command.
                           says so
   --fail N:STATUS         the first N requests are answered with STATUS
   --budget-after N        a PodDisruptionBudget that allows nothing gives way after N refused evictions
+  --mover N:STATUS        an admission webhook refuses the first N evictions with STATUS
   --kill N:WHEN:FILE      SIGKILLs the process whose number is in FILE before or after the Nth request is answered. In
                           place of N, patterns of "METHOD PATH" joined by commas: the request that fits the last,
                           after those before
@@ -156,6 +157,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
     options = None
     killing = None
     clusters = {}
+    moved = 0  # evictions that were asked for
     refusals = -1  # how many evictions a budget refuses yet; below zero: for ever
     failures = 0
     lock = threading.Lock()
@@ -366,6 +368,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
         pod = cluster.objects.get(key)
         if pod is None:
             return self.fail(404, "NotFound", f'pods "{key[2]}" not found')
+        moved, _, status = self.options.mover.partition(":")
+        Handler.moved += 1
+        if Handler.moved <= int(moved):
+            return self.fail(int(status), "", f'admission webhook "mover.example" denied the request: {key[2]} moves')
         labels = pod["metadata"].get("labels", {})
         budgets = [item for (plural, namespace, _), item in cluster.objects.items()
                    if plural == "poddisruptionbudgets" and namespace == key[1]
@@ -440,6 +446,7 @@ def options_of(words):
     parser.add_argument("--clock", type=int, default=0)
     parser.add_argument("--fail", default="0:503")
     parser.add_argument("--budget-after", type=int, default=-1)
+    parser.add_argument("--mover", default="0:429")
     parser.add_argument("--kill", default="0:before:")
     for name in ("--log", "--dump", "--operator", "--away"):
         parser.add_argument(name)

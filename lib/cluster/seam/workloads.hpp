@@ -19,8 +19,9 @@ struct Cordon {
     friend bool operator==(const Cordon&, const Cordon&) = default;
 };
 
-/// How asking for one eviction went. `blocked`: not now, a PodDisruptionBudget forbids it; `never`: the Pod is under
-/// several budgets, which the API server does not evaluate; `ending`: the Namespace is going away and the Pod with it.
+/// How asking for one eviction went. `blocked`: not now, as a PodDisruptionBudget, an admission webhook or a busy API
+/// server has it; `never`: the Pod is under several budgets, which the API server does not evaluate; `ending`: the
+/// Namespace is going away and the Pod with it.
 struct PodEviction {
     enum class Outcome { evicted, gone, blocked, never, ending } outcome = Outcome::evicted;
     std::string reason;  ///< of blocked and never, in the server's words

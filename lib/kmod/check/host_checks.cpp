@@ -81,6 +81,18 @@ void check_alias_lines(const ModprobeConfig& config, const std::string& name, st
     }
 }
 
+namespace {
+
+/// The softdep= values of a module that is loaded.
+std::vector<std::string> softdeps_of(const CheckInput& input, const std::string& name) {
+    if (const IndexedModule* module = input.index.find(name)) return module->file.info_all("softdep");
+    for (const auto& module : input.found.host_modules)
+        if (module.name == name) return module.softdeps;
+    return {};
+}
+
+}  // namespace
+
 void check_configuration(const CheckInput& input, Diagnostics& findings) {
     const ModprobeConfig& config = input.found.config;
     std::vector<std::string> names = input.found.order.names;
@@ -102,10 +114,13 @@ void check_configuration(const CheckInput& input, Diagnostics& findings) {
         check_alias_lines(config, name, "here it is the module of that name", Severity::warning, findings);
         if (const HostCommand* command = command_for(config.install, name)) {
             const bool ignored = named && input.request.install_commands == InstallCommands::ignore;
-            add_finding(findings, ignored ? Severity::warning : Severity::error, "install-command",
-                        fmt::format("{} wants '{}' to be run instead of loading module {}; commands are never run",
-                                    base::escape(command->where), base::escape(command->text), name),
-                        ignored ? std::string()
+            const bool dropped = is_install_dropped(config.softdeps, name, softdeps_of(input, name), names);
+            add_finding(findings, ignored || dropped ? Severity::warning : Severity::error, "install-command",
+                        fmt::format("{} wants '{}' to be run instead of loading module {}; {}",
+                                    base::escape(command->where), base::escape(command->text), name,
+                                    dropped ? "as it has a softdep, modprobe loads it, and so does this command"
+                                            : "commands are never run"),
+                        ignored || dropped ? std::string()
                                 : fmt::format("remove that line {}{}", place_of(command->source),
                                               named ? ", or add --ignore-install to args.load or rawArgs.load" : ""));
         }

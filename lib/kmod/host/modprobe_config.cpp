@@ -187,6 +187,17 @@ SoftNames soft_names(const std::vector<SoftLine>& config, const std::string& nam
     return line == config.end() ? SoftNames() : line->names;
 }
 
+bool is_install_dropped(const std::vector<SoftLine>& config, const std::string& name,
+                        const std::vector<std::string>& own, const std::vector<std::string>& known) {
+    const SoftNames soft = soft_names(config, name, own);
+    const auto is_known = [&](const std::string& each) {
+        const auto normal = normalise_name(each);
+        return normal != name && std::find(known.begin(), known.end(), normal) != known.end();
+    };
+    return std::any_of(soft.pre.begin(), soft.pre.end(), is_known) ||
+           std::any_of(soft.post.begin(), soft.post.end(), is_known);
+}
+
 bool is_config_name(const std::string& name) {
     return name.size() > 5 && (name.ends_with(".conf") || name.ends_with(".alias")) && name.front() != '.';
 }

@@ -79,6 +79,11 @@ struct ModprobeConfig {
 [[nodiscard]] SoftNames soft_names(const std::vector<SoftLine>& config, const std::string& name,
                                    const std::vector<std::string>& own);
 
+/// Whether modprobe takes no install command of module `name`: what soft_names has around it names one of `known`, the
+/// modules that are loaded with it (libkmod-module.c of kmod 30, __kmod_module_fill_softdep).
+[[nodiscard]] bool is_install_dropped(const std::vector<SoftLine>& config, const std::string& name,
+                                      const std::vector<std::string>& own, const std::vector<std::string>& known);
+
 /// The modules that `alias` lines make of `name`, without "off"; nullopt if there is no such line. modprobe takes them
 /// instead of a module of that name, and of aliases in modules.
 [[nodiscard]] std::optional<std::vector<std::string>> aliased(const std::vector<HostAlias>& aliases,

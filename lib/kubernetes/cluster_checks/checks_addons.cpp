@@ -242,6 +242,16 @@ const VersionEntry* deployer_of_older(const CheckInput& input, const Version& ru
     return nullptr;
 }
 
+/// dns.imageTag of kubeadm-config where kubeadm deploys another CoreDNS for it than `usual`, to which it migrates the
+/// Corefile all the same; "" where it does not.
+std::string other_dns_tag(const Inventory& inventory, const std::optional<Version>& usual) {
+    const auto configuration = cluster_configuration(inventory);
+    auto tag = configuration.root ? configuration.root->get_string({"dns", "imageTag"}) : std::string();
+    auto version = Version::parse(tag);
+    if (version) { version->suffix.clear(); }  // a build of one's own
+    return version && usual && *version == *usual ? std::string() : tag;
+}
+
 Finding corefile_migratable(const CheckInput& input) {
     if (auto reason = system_deployments_unknown(input.inventory); !reason.empty()) {
         return {Outcome::skip, std::move(reason)};
@@ -264,6 +274,7 @@ Finding corefile_migratable(const CheckInput& input) {
     const auto running = Version::of_image(image);
     const auto target = Version::parse(entry->coredns);
     const auto corefile = map->data.find("Corefile");
+    const auto other = other_dns_tag(input.inventory, target);
     std::vector<std::string> problems;
     if (!running || !running->suffix.empty() || !has(k_released, running->text().substr(1))) {
         problems.push_back(
@@ -271,7 +282,7 @@ Finding corefile_migratable(const CheckInput& input) {
     } else if (const auto* older = deployer_of_older(input, *running)) {
         problems.push_back(fmt::format("CoreDNS {} is newer than {}, which {} deploys", running->text(),
                                        Version::parse(older->coredns)->text(), older->version.text()));
-    } else if (target && *running == *target && corefile != map->data.end()) {
+    } else if (other.empty() && target && *running == *target && corefile != map->data.end()) {
         return {Outcome::ok, fmt::format("CoreDNS {} stays, and with it the Corefile", running->text())};
     }
     if (corefile == map->data.end()) {
@@ -283,6 +294,13 @@ Finding corefile_migratable(const CheckInput& input) {
             problems.push_back(
                 fmt::format("the Corefile uses {} that kubeadm does not know: {}", what, name_some(*names)));
         }
+    }
+    if (problems.empty() && !other.empty()) {
+        return {Outcome::warn,
+                fmt::format("dns.imageTag of kubeadm-config is {}: kubeadm deploys that, and migrates the Corefile to "
+                            "CoreDNS {}",
+                            base::escape(other), entry->coredns),
+                "leave dns.imageTag out of kubeadm-config, or see that its CoreDNS takes the migrated Corefile"};
     }
     return fail_if_any(
         problems, fmt::format("kubeadm migrates CoreDNS {} to {}", running ? running->text() : image, entry->coredns));

@@ -51,6 +51,7 @@ std::set<std::string_view> going_kinds(const CheckInput& input) {
 }
 
 Finding removed_api_stored(const CheckInput& input) {
+    if (auto lower = target_lower(input)) { return *lower; }
     const auto found = uses_of(input, UsedApi::Where::object);
     if (!found.going.empty()) { return {Outcome::fail, name_some(found.going)}; }
     if (!found.gone.empty()) { return {Outcome::warn, name_some(found.gone)}; }

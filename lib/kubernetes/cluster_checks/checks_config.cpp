@@ -197,6 +197,7 @@ Finding etcd_version_floor(const CheckInput& input) {
 }
 
 Finding etcd_36_floor(const CheckInput& input) {
+    if (auto lower = target_lower(input)) { return *lower; }
     auto found = etcd_version_floor(input);
     const auto configuration = cluster_configuration(input.inventory);
     if (found.outcome != Outcome::ok || configuration.root) { return found; }

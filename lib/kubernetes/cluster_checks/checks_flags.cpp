@@ -211,6 +211,7 @@ void find_removed_gates(const CheckInput& input, const Configuration& configurat
 
 Finding removed_flags(const CheckInput& input) {
     if (auto unknown = versions_unknown(input)) { return *unknown; }
+    if (auto lower = target_lower(input)) { return *lower; }
     const auto crossed = crossed_minors(input, *input.seen.lowest_control_plane());
     std::vector<std::string> found;
     for (const auto& running : input.seen.control_plane) {

@@ -53,4 +53,10 @@ std::optional<Finding> versions_unknown(const CheckInput& input) {
                    fixes_of(input.seen.faults)};
 }
 
+std::optional<Finding> target_lower(const CheckInput& input) {
+    const auto lowest = input.seen.lowest_control_plane();
+    if (!lowest || !input.target || !(input.target->line() < lowest->line())) { return std::nullopt; }
+    return Finding{Outcome::skip, "there is no way to the target, see version-path"};
+}
+
 }  // namespace kmm::kubernetes

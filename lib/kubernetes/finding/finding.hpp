@@ -81,5 +81,7 @@ struct CheckRow {
 /// FAIL that refers to versions-uniform, which names what could not be observed; nullopt if the versions that run are
 /// known.
 [[nodiscard]] std::optional<Finding> versions_unknown(const CheckInput& input);
+/// SKIP where the target is of a lower minor than the control plane: there is no way to it.
+[[nodiscard]] std::optional<Finding> target_lower(const CheckInput& input);
 
 }  // namespace kmm::kubernetes

@@ -141,7 +141,7 @@ DefinitionObject definition_of(ObjectReader& reader, const Node& object, ObjectM
     made.service_ns = reader.text(service, "namespace");
     made.service = reader.text(service, "name");
     for (const auto& version : reader.list(spec, "versions")) {
-        if (reader.flag(&version, "served")) { made.served.push_back(reader.text(&version, "name")); }
+        made.versions.push_back(reader.text(&version, "name"));
     }
     made.stored = reader.texts(reader.mapping(&object, "status"), "storedVersions");
     return made;

@@ -141,7 +141,7 @@ struct DefinitionObject {
     ObjectMeta meta;
     bool converts_by_webhook = false;
     std::string service_ns, service;
-    std::vector<std::string> served, stored;
+    std::vector<std::string> versions, stored;  ///< of spec, served or not; status.storedVersions
 };
 
 struct RemovedApi;

@@ -31,14 +31,44 @@ constexpr std::size_t k_named = 3;  ///< Pods, of those in the way
 
 std::string pods_text(std::size_t count) { return base::counted(count, "Pod"); }
 
-/// "budget NS/NAME (needs 3, has 3)" of what the API server says when a budget forbids an eviction; its own words where
-/// they are others.
-std::string budget_text(const std::string& ns, const std::string& reason) {
-    static const std::regex k_said("^The disruption budget (\\S+) needs (\\d+) healthy pods and has (\\d+) currently$");
+std::string shortened(std::string text) {
+    constexpr std::size_t k_most = 200;
+    if (text.size() <= k_most) return text;
+    auto end = k_most;
+    while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) --end;  // no part of a character
+    return text.substr(0, end) + "...";
+}
+
+/// Who refuses an eviction.
+struct Refuser {
+    enum class Kind { budget, webhook, server } kind = Kind::server;
+    std::string key;   ///< of one refuser, whatever it says of each Pod
+    std::string text;  ///< "budget NS/NAME (needs 3, has 3)", "webhook NAME (WHY)"
+    std::string name;  ///< of a webhook
+};
+
+/// `reason` is what the API server says; its own words where they are none of the known ones.
+Refuser refuser_of(const std::string& ns, const std::string& reason) {
+    static const std::regex k_budget(
+        "^The disruption budget (\\S+) needs (\\d+) healthy pods and has (\\d+) currently$");
+    static const std::regex k_webhook("^admission webhook \"([^\"]+)\" denied the request:? *");
     std::smatch found;
-    if (std::regex_match(reason, found, k_said))
-        return fmt::format("budget {}/{} (needs {}, has {})", ns, found[1].str(), found[2].str(), found[3].str());
-    return fmt::format("a budget of namespace {} ({})", ns, reason);
+    if (std::regex_match(reason, found, k_budget)) {
+        const auto text =
+            fmt::format("budget {}/{} (needs {}, has {})", ns, found[1].str(), found[2].str(), found[3].str());
+        return {Refuser::Kind::budget, text, text, ""};
+    }
+    const auto said = shortened(reason);
+    if (std::regex_search(reason, found, k_webhook)) {
+        const auto name = found[1].str();
+        const auto why = shortened(found.suffix().str());
+        return {Refuser::Kind::webhook, "webhook " + name, fmt::format("webhook {} ({})", name, why), name};
+    }
+    if (reason.find("disruption budget") != std::string::npos) {
+        const auto text = fmt::format("a budget of namespace {} ({})", ns, said);
+        return {Refuser::Kind::budget, text, text, ""};
+    }
+    return {Refuser::Kind::server, "", fmt::format("the API server ({})", said), ""};
 }
 
 /// "NS/NAME", and of a Pod that is ending since when and what keeps it: "(Terminating since 12s, finalizer
@@ -157,25 +187,24 @@ public:
         }
     }
 
-    /// Which budgets keep which Pods, each budget once: "budget NS/NAME (needs 3, has 3) keeps 3 Pods: web-a, web-b, 1
-    /// more"; "" for none.
+    /// Who keeps which Pods, each once: "budget NS/NAME (needs 3, has 3) keeps 3 Pods: web-a, web-b, 1 more"; "" for
+    /// none.
     [[nodiscard]] std::string blocked_text() const {
-        std::vector<std::pair<std::string, std::vector<std::string>>> budgets;  // in the order of their first Pods
+        std::vector<std::pair<std::string, std::vector<std::string>>> refusers;  // in the order of their first Pods
         std::map<std::string, std::size_t> index;
         for (const auto& [name, block] : sorted_blocks()) {
-            const auto budget = budget_text(block->namespace_, block->reason);
-            const auto [found, is_new] = index.try_emplace(budget, budgets.size());
-            if (is_new) budgets.emplace_back(budget, std::vector<std::string>());
-            budgets[found->second].second.push_back(block->pod);
+            const auto refuser = refuser_of(block->namespace_, block->reason);
+            const auto [found, is_new] = index.try_emplace(refuser.key, refusers.size());
+            if (is_new) refusers.emplace_back(refuser.text, std::vector<std::string>());
+            refusers[found->second].second.push_back(block->pod);
         }
         std::vector<std::string> texts;
-        for (const auto& [budget, pods] : budgets) {
+        for (const auto& [refuser, pods] : refusers) {
             if (texts.size() == k_named) {
-                const auto others = budgets.size() - k_named;
-                texts.push_back(others == 1 ? "1 more budget" : fmt::format("{} more budgets", others));
+                texts.push_back(fmt::format("{} more", refusers.size() - k_named));
                 break;
             }
-            texts.push_back(fmt::format("{} keeps {}: {}", budget, pods_text(pods.size()), base::join_some(pods, 2)));
+            texts.push_back(fmt::format("{} keeps {}: {}", refuser, pods_text(pods.size()), base::join_some(pods, 2)));
         }
         return base::join(texts, "; ");
     }
@@ -185,8 +214,19 @@ public:
         for (const auto& [uid, block] : blocked_) longest = std::max(longest, clock_.monotonic() - block.since);
         return longest;
     }
-    [[nodiscard]] std::string blocked_namespace() const {
-        return blocked_.empty() ? "" : blocked_.begin()->second.namespace_;
+    /// The command or the person that helps with the one that blocked_text names first, on `node`. Requires one.
+    [[nodiscard]] std::string blocked_hint(const std::string& node) const {
+        const auto blocks = sorted_blocks();
+        const auto& block = *blocks.begin()->second;
+        const auto refuser = refuser_of(block.namespace_, block.reason);
+        switch (refuser.kind) {
+            case Refuser::Kind::budget: return "kubectl get pdb -n " + block.namespace_;
+            case Refuser::Kind::webhook:
+                return fmt::format("the owner of webhook {} knows when these Pods may go; then kmm-upgrade retry {}",
+                                   refuser.name, node);
+            case Refuser::Kind::server: break;
+        }
+        return fmt::format("once the API server has time for it: kmm-upgrade retry {}", node);
     }
     [[nodiscard]] std::size_t evicted() const { return evicted_; }
 
@@ -228,8 +268,8 @@ std::string Drainer::drain(const std::string& name, const plan::DrainRules& rule
     }
     Evictions evictions(workloads_, clock_, grace);
     Returning returning;
-    auto granted_since = clock_.monotonic();  // since when no budget keeps anybody
-    auto next_word_of_budget = k_first_word, next_word_of_ending = k_first_word;
+    auto granted_since = clock_.monotonic();  // since when nobody keeps any
+    auto next_word_of_refusal = k_first_word, next_word_of_ending = k_first_word;
     for (milliseconds pause{1000};; pause = k_look_again) {
         auto left = plan::plan_drain(workloads_.pods(name), rules);
         // Where certain Pods have to be gone, they are awaited, however often they come.
@@ -246,14 +286,14 @@ std::string Drainer::drain(const std::string& name, const plan::DrainRules& rule
                         fmt::format("{} still there after {}: {}", pods_text(left.evict.size()), timeout,
                                     blocked.empty() ? names_of(left.evict, clock_.now_unix()) : blocked))
                 .hint(blocked.empty() ? remaining_hint(name, left.evict, clock_.now_unix())
-                                      : fmt::format("kubectl get pdb -n {}", evictions.blocked_namespace()));
+                                      : evictions.blocked_hint(name));
         }
         if (!blocked.empty()) {
             granted_since = clock_.monotonic();
             next_word_of_ending = k_first_word;
         }
         const auto waited = blocked.empty() ? clock_.monotonic() - granted_since : evictions.blocked_for();
-        auto& next_word = blocked.empty() ? next_word_of_ending : next_word_of_budget;
+        auto& next_word = blocked.empty() ? next_word_of_ending : next_word_of_refusal;
         if (waited >= next_word) {
             const auto cause = blocked.empty() ? fmt::format("waits for {} to end: {}", pods_text(left.evict.size()),
                                                              names_of(left.evict, clock_.now_unix()))

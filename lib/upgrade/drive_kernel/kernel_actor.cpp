@@ -389,12 +389,23 @@ value::Node KernelActor::glance(const std::string& node) {
     return value::Node::mapping();  // it stays unknown
 }
 
+namespace {
+
+/// Whether the run's command has ended well on the node, as far as the record says, and none was begun after it.
+bool has_installed(const upgrade::NodeRecord& node) {
+    if (node.state.starts_with("installing") || node.state.starts_with("rolling-back")) return false;
+    return node.state == "installed" || node.state.starts_with("rebooting") || !reboot_asked(node).empty();
+}
+
+}  // namespace
+
 std::string KernelActor::release(const std::string& node) {
     auto text = emptier_.cordons().lift(node);
     const auto record = recorder_.node(node);
     const auto next = installed_on(record);
     if (!next.empty() && next != record.current_version && record.state != upgrade::k_node_done)
-        text += fmt::format("{}boots {} next", text.empty() ? "" : "; ", next);
+        text += fmt::format("{}{} {} next", text.empty() ? "" : "; ", has_installed(record) ? "boots" : "may boot",
+                            next);
     if (is_going_down(record, record.boot_id))
         text += fmt::format("{}it was asked to reboot, and may do so at any time", text.empty() ? "" : "; ");
     return text;

@@ -356,7 +356,8 @@ std::vector<std::string> next_commands(const Run& run) {
         std::vector<std::string> commands{"kmm-upgrade retry " + node.name};
         if (procedure_of(run).skip_refusal(run, node).empty())
             commands.push_back("kmm-upgrade skip " + node.name + " --reason TEXT");
-        commands.emplace_back("kmm-upgrade abort --rollback current");
+        const bool has_way_back = procedure_of(run).has_way_back(run, rollback_nodes(run, Rollback::current));
+        commands.emplace_back(has_way_back ? "kmm-upgrade abort --rollback current" : "kmm-upgrade abort");
         return commands;
     }
     if (run.paused && run.pause_reason == "manual") return {"kmm-upgrade step", "kmm-upgrade resume"};

@@ -116,6 +116,12 @@ public:
         static_cast<void>(node);
         return "";
     }
+    /// Whether `nodes`, of rollback_nodes, can go back, as far as the record says.
+    [[nodiscard]] virtual bool has_way_back(const Run& run, const std::vector<std::string>& nodes) const {
+        static_cast<void>(run);
+        static_cast<void>(nodes);
+        return true;
+    }
     /// Nodes of a lower rank go back before those of a higher one; of one rank, the one that was begun last first.
     [[nodiscard]] virtual int rollback_rank(const Run& run, const NodeRecord& node) const {
         static_cast<void>(run);

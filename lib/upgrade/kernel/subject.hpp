@@ -46,7 +46,8 @@ void set_boot_before(value::Node& facts, const std::string& boot_id);
 /// As a fact of an event.
 void set_reboot_asked(value::Node& facts, const std::string& boot_id);
 
-/// The release with which the run's command was begun last on the node, "" where it was not: what the node boots next.
+/// The release with which the run's command was begun last on the node, "" where it was not: what the node boots next
+/// if the command has ended well.
 [[nodiscard]] std::string installed_on(const NodeRecord& node);
 /// As a fact of an event.
 void set_installed(value::Node& facts, const std::string& release);

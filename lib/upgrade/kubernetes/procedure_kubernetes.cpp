@@ -7,6 +7,8 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "base/shell_word.hpp"
+#include "base/text.hpp"
 #include "upgrade/kubernetes/subject.hpp"
 
 namespace kmm::upgrade::kubernetes {
@@ -91,6 +93,31 @@ const std::vector<Member> k_node_members = {
     {"clusterConfiguration", MemberKind::text, "fromVersion"},
 };
 
+/// The options without which the same start would ask for them, or do another thing to nodes; each with a blank before.
+std::string way_options(const Run& run, const Subject& subject) {
+    std::string options;
+    const auto add = [&](std::string_view name, const std::string& value) {
+        if (!value.empty()) options += fmt::format(" --{} {}", name, base::command_word(value));
+    };
+    add("switch", subject.way);
+    add("from", subject.directory);
+    add("command", subject.command);
+    if (run.options.via != Via::ssh) add("via", std::string(to_string(run.options.via)));
+    add("worker-image", run.options.worker_image);
+    add("versions", subject.versions_file);
+    if (subject.is_without_snapshot) options += " --no-etcd-snapshot";
+    if (!run.options.drain) options += " --no-drain";
+    return options;
+}
+
+/// For --ignore-checks: nodes that were left out have the old version.
+std::string checks_without_uniform(const Subject& subject) {
+    auto checks = subject.ignored_checks;
+    constexpr std::string_view k_uniform = "versions-uniform";
+    if (std::find(checks.begin(), checks.end(), k_uniform) == checks.end()) checks.emplace_back(k_uniform);
+    return base::join(checks, ",");
+}
+
 /// Whether abort can bring control planes back, and by which way; or how far etcd's data is on its way.
 void add_way_back(const Run& run, const Subject& subject, Description& description) {
     if (subject.control_plane.empty() || is_final_run_state(run.state)) return;
@@ -139,8 +166,8 @@ public:
         description.from = run.from_version.empty() ? "unknown" : run.from_version;
         description.to = run.to_version;
         description.follows = subject.rest;
-        description.again = "kmm-upgrade start kubernetes " + subject.target;
-        description.again_for_left_out = description.again + " --ignore-checks versions-uniform";
+        description.again = "kmm-upgrade start kubernetes " + subject.target + way_options(run, subject);
+        description.again_for_left_out = description.again + " --ignore-checks " + checks_without_uniform(subject);
         description.elsewhere = "kmm-upgrade start kubernetes VERSION";
         if (!subject.command.empty()) description.commands.emplace_back("command", subject.command);
         if (!subject.patch_query.empty()) description.commands.emplace_back("patch-query", subject.patch_query);
@@ -228,6 +255,10 @@ public:
 
     [[nodiscard]] std::string skip_refusal(const Run& /*run*/, const NodeRecord& record) const override {
         return is_control_plane(record) ? "it has a control plane, which would stay at the old version" : "";
+    }
+
+    [[nodiscard]] bool has_way_back(const Run& run, const std::vector<std::string>& nodes) const override {
+        return kubernetes::has_way_back(run, nodes);
     }
 
     /// A kubelet must never be newer than an API server; with the first control plane goes what kubeadm-config names.

@@ -119,6 +119,24 @@ std::string way_back(const std::string& etcd_before, const std::string& etcd_now
                                              changed);
 }
 
+bool has_way_back(const Run& run, const std::vector<std::string>& nodes) {
+    const auto subject = subject_of(run);
+    if (subject.control_plane.empty()) return true;
+    const auto minor = [](const std::string& version) { return version.substr(0, version.rfind('.')); };
+    bool stays_newer = false, goes_older = false;
+    for (const auto& record : run.nodes) {
+        const auto node = read(record);
+        if (std::find(nodes.begin(), nodes.end(), node.name) == nodes.end()) {
+            stays_newer = stays_newer || node.state == k_node_done;
+            continue;
+        }
+        if (!node.etcd.empty() && !node.etcd_now.empty() && node.etcd != node.etcd_now) return false;
+        const auto& before = node.from_control_plane;
+        goes_older = goes_older || (!before.empty() && minor(before) != minor(subject.kubelet));
+    }
+    return subject.kubelet.empty() || !stays_newer || !goes_older;
+}
+
 bool is_restoring_etcd(const Run& run) {
     return std::any_of(run.nodes.begin(), run.nodes.end(), [&](const NodeRecord& node) {
         const auto phase = node.facts.get_string({"etcdRestore"});

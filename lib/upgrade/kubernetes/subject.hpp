@@ -66,6 +66,10 @@ struct Node : NodeRecord {
 /// has_changed_kubelet, it cannot be restored either.
 [[nodiscard]] std::string way_back(const std::string& etcd_before, const std::string& etcd_now,
                                    bool is_without_snapshot, bool has_kubelets);
+/// Whether `nodes` can go back and leave etcd's data and the other nodes as they are, as far as the record says: no
+/// etcd of theirs has become newer, and no API server of theirs would be of a lower minor than a kubelet of another
+/// node.
+[[nodiscard]] bool has_way_back(const Run& run, const std::vector<std::string>& nodes);
 /// A restore of etcd's data has stopped, or is about to stop, a member, or is done and the run does not go back yet:
 /// there is no way but on with it.
 [[nodiscard]] bool is_restoring_etcd(const Run& run);

@@ -196,6 +196,16 @@ TEST_CASE("one softdep line counts for a module, as modprobe has it") {  // comp
     }
 }
 
+TEST_CASE("a softdep that names a module drops the install command") {  // compared with kmod 30, -n -v
+    const std::vector<kmod::SoftLine> lines{{"demo", {{"helper"}, {}}}, {"late", {{}, {"helper"}}}};
+    const Words known{"helper", "demo"};
+    CHECK(kmod::is_install_dropped(lines, "demo", {}, known));
+    CHECK(kmod::is_install_dropped(lines, "late", {}, {"helper", "late"}));
+    CHECK(kmod::is_install_dropped({}, "demo", {"pre: helper"}, known));
+    CHECK_FALSE(kmod::is_install_dropped(lines, "other", {}, known));
+    CHECK_FALSE(kmod::is_install_dropped({{"demo", {{"nowhere"}, {}}}}, "demo", {}, known));
+}
+
 TEST_CASE("lines and files of modprobe.d as modprobe reads them") {  // compared with modprobe -c of kmod 30
     FakeHost host;
     put(host.paths.etc + "/modprobe.d/x.conf",

@@ -17,6 +17,8 @@ TEST_CASE("what is about the server and not about the object") {
         {status_reply(401, "Unauthorized", "Unauthorized"), true},
         {reply(302, ""), true},
         {status_reply(500, "InternalError", "failed calling webhook"), false},
+        {status_reply(429, "TooManyRequests", "try again later"), true},
+        {status_reply(429, "", R"(admission webhook \"w\" denied the request: no)"), false},
         {status_reply(403, "Forbidden", R"(nodes \"a\" is forbidden: User \"u\" cannot get resource \"nodes\")"), false,
          true},
         {status_reply(403, "Forbidden", R"(pods \"p\" is forbidden: exceeded quota: small)"), false},
@@ -67,6 +69,9 @@ TEST_CASE("what admission forbids is no missing right") {
         {404, "nothing", "object-not-found", ""},
     };
     const value::Node pod = tree(R"({"kind":"Pod","apiVersion":"v1","metadata":{"name":"p","namespace":"ns"}})");
+    Scripted busy(std::vector<FakeReply>(40, status_reply(500, "", "admission webhook w denied the request: no")));
+    CHECK(error_of([&] { return busy.client->get(resources::k_nodes, k_node); }).hint() ==
+          "the webhook that is named forbids it: its owner must make an exception");
     for (const auto& row : rows) {
         CAPTURE(row.message);
         Scripted scripted({status_reply(row.status, "", row.message)});

@@ -231,13 +231,21 @@ TEST_CASE("what is said names what is waited for") {
     tell(Outage::Kind::starting, seconds(14), "get nodes a: no");
     options.observer.on_return(seconds(15));
     options.observer.on_return(seconds(15));
+    tell(Outage::Kind::away, seconds(0), "get nodes a: etcd is slow (HTTP 500)");
+    tell(Outage::Kind::away, seconds(12), "get nodes a: come later (HTTP 429)");
+    options.observer.on_return(seconds(13));
+    tell(Outage::Kind::away, seconds(0), "get nodes a: no backend (HTTP 503)");
     CHECK(
         lines ==
         Texts{"the API server is starting and does not know all roles yet: get nodes a: no; asking again",
               "the API server knows its roles after 2.0s", "API unreachable: connection refused; trying again",
               "the API server is starting and does not know all roles yet, after 3.0s: get nodes a: no; asking again",
               "the API server is starting and does not know all roles yet, after 14.0s: get nodes a: no; asking again",
-              "the API server knows its roles after 15.0s"});
+              "the API server knows its roles after 15.0s",
+              "the API server answers with an error: get nodes a: etcd is slow (HTTP 500); trying again",
+              "the API server answers with an error for 12.0s: get nodes a: come later (HTTP 429); trying again",
+              "the API server's error ended after 13.0s",
+              "API unreachable: get nodes a: no backend (HTTP 503); trying again"});
 }
 
 }

@@ -105,6 +105,17 @@ TEST_CASE("evict: a Pod of the same name that came meanwhile stays") {
     CHECK(error_of(evict).code() == "conflict");
 }
 
+TEST_CASE("evict: what a webhook refuses with 429, or with 500, is asked again by whoever drains") {
+    const std::string denied = "admission webhook w.example denied the request: it is moved first";
+    for (const int status : {429, 500}) {
+        Scripted scripted({status_reply(status, "", denied)});
+        const Eviction eviction = scripted.client->evict({"ns", "p"});
+        CHECK(eviction.outcome == Eviction::Outcome::blocked);
+        CHECK(eviction.reason == denied);
+        CHECK(scripted.clock.sleeps.empty());
+    }
+}
+
 TEST_CASE("evict: every other answer") {
     struct Row { std::vector<FakeReply> answers; Eviction::Outcome outcome; };
     const std::vector<Row> rows{
@@ -115,7 +126,8 @@ TEST_CASE("evict: every other answer") {
          Eviction::Outcome::several_budgets},
         {{status_reply(403, "Forbidden", "ns is ending", R"([{"reason":"NamespaceTerminating"}])")},
          Eviction::Outcome::namespace_ending},
-        {{reply(429, "overload"), reply(500, "hiccup"), reply(201, "{}")}, Eviction::Outcome::evicted},
+        {{reply(500, "hiccup"), reply(201, "{}")}, Eviction::Outcome::evicted},
+        {{reply(429, "overload")}, Eviction::Outcome::blocked},
     };
     for (const auto& row : rows) {
         Scripted scripted(row.answers);

@@ -3,6 +3,7 @@
 #include <optional>
 #include <utility>
 
+#include "cli/document.hpp"
 #include "kmm-upgrade/kubernetes/craft.hpp"
 #include "kmm-upgrade/kubernetes/report.hpp"
 #include "kmm-upgrade/kubernetes/source.hpp"
@@ -17,6 +18,7 @@ Exit check(const cli::Args& args, cli::Context& context, const char* kind, std::
     Access access(args, context);
     auto& call = access.call;
     const auto files = report::parse_files(args.all("report"));
+    for (const auto& [format, file] : files) cli::require_report(file);
     const auto ignored = kubernetes::parse_ignored(args.all("ignore-checks"));
     const auto catalogue = read_versions(call);
     const auto prerequisites = target ? read_prerequisites(call) : Prerequisites{};
@@ -48,9 +50,9 @@ Exit check(const cli::Args& args, cli::Context& context, const char* kind, std::
     input.way = way;
     prerequisites.put_into(input);
     const auto results = kubernetes::run_checks(input, ignored);
-    write_check_reports(files, context, input.target ? "check kubernetes" : "health",
-                        args.all("filename"), results);
-    return print_check_results(context, kind, input, results, failed);
+    const char* verb = input.target ? "check kubernetes" : "health";
+    return call.print_beside([&] { write_check_reports(files, context, verb, args.all("filename"), results); },
+                             [&] { return print_check_results(context, kind, input, results, failed); });
 }
 
 }  // namespace

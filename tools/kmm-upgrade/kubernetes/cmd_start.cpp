@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "base/shell_word.hpp"
 #include "base/text.hpp"
 #include "kmm-upgrade/kubernetes/craft.hpp"
 #include "kmm-upgrade/kubernetes/freezing.hpp"
@@ -150,6 +151,21 @@ void require_files(cluster::KubeStore* server, const drive::KubernetesRequest& r
     }
 }
 
+/// The command that makes the checks of this start alone, and prints all of them.
+std::string check_command(const cli::Args& args, const drive::KubernetesRequest& request, bool asks_nodes) {
+    auto command = "kmm-upgrade check kubernetes " + request.subject.target;
+    const auto add = [&](std::string_view name, std::string_view value) {
+        if (!value.empty()) command += fmt::format(" --{} {}", name, base::command_word(value));
+    };
+    if (asks_nodes) add("via", upgrade::to_string(request.options.via));
+    add("switch", request.subject.way);
+    add("from", request.subject.directory);
+    for (const auto* name : {"ignore-checks", "ignore-preflight-errors", "leave-out", "versions", "app-check",
+                             "patch-query", "ssh-config", "worker", "worker-image", "worker-namespace"})
+        if (args.source(name) == "option") add(name, base::join(args.all(name), ","));
+    return command;
+}
+
 /// Every node runs the version: a run that is followed ends, if it asked for that.
 Exit end_without_hops(Access& access, const kubernetes::Version& target, const kubernetes::Observation& seen,
                       bool dry) {
@@ -219,8 +235,8 @@ Exit run_start_kubernetes(const cli::Args& args, cli::Context& context) {
                     args.get("patches").has_value()};
     prerequisites.put_into(input);
     const auto checked = require_checks(call, input, request.subject.ignored_checks, {}, "nothing was changed");
-    call.note(fmt::format("{} checks: none fails, {} could not be made: kmm-upgrade check kubernetes {} names them",
-                          checked.made, checked.skipped, target.text()));
+    call.note(fmt::format("{} checks: none fails, {} could not be made: {} names them", checked.made, checked.skipped,
+                          check_command(args, request, !is_dump)));
     if (dry) {
         print_plan(context, {request, seen, hops, inventory.is_live, inventory.has_policies, is_dump, catalogue,
                              kubernetes::configured_etcd(inventory)});

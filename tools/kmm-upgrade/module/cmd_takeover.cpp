@@ -271,6 +271,7 @@ Exit run_takeover(const cli::Args& args, cli::Context& context) {
     request.order.reset();
     for (const auto& node : held)
         if (node.holding == Holding::right) request.nodes.push_back(node.name);
+    auto exit = Exit::ok;
     bool is_left = !std::all_of(held.begin(), held.end(), is_taken);
     const Farewell farewell(call, *server, module);
     if (!request.nodes.empty()) {
@@ -280,7 +281,7 @@ Exit run_takeover(const cli::Args& args, cli::Context& context) {
             finish_preparing(access, *prepared, Share{}, module);
             upgrade::module::set_created_definitions(prepared->run, definitions);
             const auto launched = launch_module(access, std::move(prepared->run), *runner);
-            const auto exit = finish(call, launched.ended, launched.run);
+            exit = finish(call, launched.ended, launched.run);
             if (launched.ended != drive::Ended::complete) return exit;
         } else {
             is_left = true;
@@ -288,10 +289,10 @@ Exit run_takeover(const cli::Args& args, cli::Context& context) {
     } else if (context.verbosity >= 0) {
         context.console.err("note: no node has the Module's build from elsewhere\n");
     }
-    if (context.output != "table" && context.output != "wide" && !removes) return is_left ? Exit::partial : Exit::ok;
+    if (context.output != "table" && context.output != "wide" && !removes) return is_left ? Exit::partial : exit;
     if (removes) farewell.remove(loader);
     else farewell.tell(loader);
-    return is_left ? Exit::partial : Exit::ok;
+    return is_left ? Exit::partial : exit;
 }
 
 }  // namespace kmm::tool_upgrade

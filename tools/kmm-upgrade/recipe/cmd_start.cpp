@@ -395,9 +395,12 @@ Exit run_start_recipe(const cli::Args& args, cli::Context& context) {
     if (!place) {
         require_no_cluster_options(args);
         const auto release = render(access, name, nullptr, request.waves);
-        write_rehearsal_metrics(access, name, std::nullopt);
-        print_plan(context, release, nullptr, unjudged(release), {}, {}, request, false);
-        return Exit::ok;
+        return access.call.print_beside([&] { write_rehearsal_metrics(access, name, std::nullopt); },
+                                        [&] {
+                                            print_plan(context, release, nullptr, unjudged(release), {}, {}, request,
+                                                       false);
+                                            return Exit::ok;
+                                        });
     }
     if (!dry) access.record.open_locked("start recipe " + name);
     require_free(access.record.load());
@@ -444,9 +447,11 @@ Exit run_start_recipe(const cli::Args& args, cli::Context& context) {
     own.leave_those_of(release, left.obsolete);
     drive::ReleaseStore::require_room(release, left.kept);
     if (dry) {
-        write_rehearsal_metrics(access, name, left);
-        print_plan(context, release, previous, judged, nodes, left, request, true);
-        return Exit::ok;
+        return access.call.print_beside([&] { write_rehearsal_metrics(access, name, left); },
+                                        [&] {
+                                            print_plan(context, release, previous, judged, nodes, left, request, true);
+                                            return Exit::ok;
+                                        });
     }
     if (!nodes.empty()) recipe_server(access).require_rights(drive::Downgrade::rules());
     access.call.require_going_on();

@@ -86,6 +86,28 @@ void require_free(const std::optional<upgrade::Run>& run) {
         .hint(upgrade::next_commands(*run).front() + ", or: kmm-upgrade abort");
 }
 
+namespace {
+
+/// Options of a start that resume does not take: the record has those that count.
+void tell_useless(const Call& call) {
+    const auto& verbs = call.context().program.verbs;
+    const auto resume =
+        std::find_if(verbs.begin(), verbs.end(), [](const cli::Verb& verb) { return verb.name == "resume"; });
+    if (resume == verbs.end()) throw bug("there is no verb resume");
+    std::vector<std::string> useless;
+    for (const auto& [name, source] : call.args().sources) {
+        const bool is_taken = std::any_of(resume->options.begin(), resume->options.end(),
+                                          [&](const cli::Option& option) { return option.name == name; });
+        if (source == "option" && !is_taken && name != "or-resume" && name != "to") useless.push_back("--" + name);
+    }
+    if (useless.empty()) return;
+    call.note(fmt::format("this upgrade goes on with the options of its start; of this command, {} would count for a "
+                          "new one only",
+                          base::join(useless, ", ")));
+}
+
+}  // namespace
+
 bool is_to_be_resumed(const cli::Args& args, cli::Context& context,
                       const std::function<bool(const upgrade::Run&)>& asks_for) {
     if (!args.flag("or-resume") || args.flag("dry-run")) return false;
@@ -94,7 +116,10 @@ bool is_to_be_resumed(const cli::Args& args, cli::Context& context,
     if (!run || !asks_for(*run)) return false;
     // An apply finds by itself what is left of it; where the way of a cluster goes on is in the record.
     if (run->state == upgrade::k_run_complete) return upgrade::describe(*run).kind == "cluster" && is_followed(*run);
-    if (!upgrade::is_final_run_state(run->state)) return true;
+    if (!upgrade::is_final_run_state(run->state)) {
+        tell_useless(call);
+        return true;
+    }
     const auto text = upgrade::describe(*run);
     throw Error(Exit::paused, "run-ended", fmt::format("this upgrade of {} to {} was aborted", text.subject(), text.to))
         .hint("the same command without --or-resume starts a new one");

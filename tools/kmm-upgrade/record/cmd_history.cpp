@@ -130,7 +130,10 @@ Exit run_delete(const cli::Args& args, cli::Context& context) {
     const auto words = upgrade::describe(run);
     const PlaceOptions place(args, context.program);
     record.directory().archive(words.slug());
-    if (print_document(context, document(run, place))) return Exit::ok;
+    const auto next = place.put_into("kmm-upgrade history");
+    auto deleted = document(run, place);
+    deleted.set("nextCommands", value::Node::strings({next}));
+    if (print_document(context, deleted)) return Exit::ok;
     if (context.output == "name") {
         context.console.out(fmt::format("upgrade/{}\n", base::printable(words.subject())));
         return Exit::ok;
@@ -138,7 +141,7 @@ Exit run_delete(const cli::Args& args, cli::Context& context) {
     context.console.out(
         fmt::format("deleted the record of {} {}; it stays in the history\nnext       {}\n",
                     base::escape(words.subject()), words.is_one_of_many ? words.versions() : "to " + words.to,
-                    base::escape(place.put_into("kmm-upgrade history"))));
+                    base::escape(next)));
     return Exit::ok;
 }
 

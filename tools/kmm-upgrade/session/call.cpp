@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "cli/document.hpp"
 #include "kmm-upgrade/session/place_options.hpp"
 #include "sys/signals.hpp"
 
@@ -24,6 +25,7 @@ Call::Call(const cli::Args& args, cli::Context& context) : args_(args), context_
                 .hint("leave the option out for the usual one");
         api_timeout_ = *duration;
     }
+    if (const auto file = args.get("metrics")) cli::require_report(*file);
 }
 
 bool Call::stopped() const { return sys::interrupt_requested() || (deadline_ && clock_.monotonic() >= *deadline_); }
@@ -50,6 +52,19 @@ std::string absolute_path(const std::string& path) {
     std::error_code failed;
     const auto full = std::filesystem::weakly_canonical(path, failed);
     return failed ? path : full.string();
+}
+
+Exit Call::print_beside(const std::function<void()>& write, const std::function<Exit()>& print) const {
+    std::optional<Error> unwritten;
+    try {
+        write();
+    } catch (const Error& error) {
+        unwritten = error;
+    }
+    const auto exit = print();
+    if (!unwritten) return exit;
+    context_.console.err(cli::error_text(*unwritten, context_.color_err));
+    return exit == Exit::ok ? unwritten->exit() : exit;
 }
 
 void Call::note(const std::string& text) const {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -15,7 +16,7 @@ namespace kmm::tool_upgrade {
 
 class Call {
 public:
-    /// Touches no disk. Errors: usage "bad-value" for --api-timeout.
+    /// Writes nothing. Errors: usage "bad-value" for --api-timeout; those of cli::require_report for --metrics.
     Call(const cli::Args& args, cli::Context& context);
     Call(const Call&) = delete;
     Call& operator=(const Call&) = delete;
@@ -31,6 +32,10 @@ public:
     [[nodiscard]] std::optional<std::string> ask(const std::string& question) const;
     /// "note: TEXT" on standard error, unless --quiet. The text is escaped; its commands get PlaceOptions. Thread safe.
     void note(const std::string& text) const;
+
+    /// Calls `write`, for a file beside the result, then `print`, for the result. An error of `write` hides no result:
+    /// it is told after it on standard error, and its exit code is returned where `print` returns ok.
+    [[nodiscard]] Exit print_beside(const std::function<void()>& write, const std::function<Exit()>& print) const;
 
     [[nodiscard]] const cli::Args& args() const noexcept { return args_; }
     [[nodiscard]] cli::Context& context() const noexcept { return context_; }

@@ -138,13 +138,14 @@ Exit run_step(const cli::Args& args, cli::Context& context) {
     }
     const auto ended =
         walk.carry_out([&] { return stage.empty() ? walk.driver.step(node) : walk.driver.step_stage(stage); });
-    const auto exit = finish(access.call, ended, walk.recorder.run());
     // A step that was asked for and done is no stop by a failure.
     const auto at = walk.recorder.state();
     const auto* wanted = table.find_stage(stage);
     const bool is_done = at.pause_reason == "manual" || at.pause_reason == upgrade::k_pause_until ||
                          (wanted != nullptr && at.state == wanted->done);
-    return ended == drive::Ended::paused && is_done ? Exit::ok : exit;
+    if (ended == drive::Ended::paused && is_done)
+        return tell_result(access.call, walk.recorder.run(), Exit::ok);
+    return finish(access.call, ended, walk.recorder.run());
 }
 
 Exit run_abort(const cli::Args& args, cli::Context& context) {
@@ -191,9 +192,7 @@ Exit run_skip(const cli::Args& args, cli::Context& context) {
     auto& walk = recorded.walk;
     walk.driver.skip(args.positional("NODE"), reason);
     walk.progress.stop();
-    write_metrics(args, context, walk.recorder.run());
-    print_summary(args, context, walk.recorder.run(), false);
-    return Exit::ok;
+    return tell_result(access.call, walk.recorder.run(), Exit::ok);
 }
 
 }  // namespace kmm::tool_upgrade

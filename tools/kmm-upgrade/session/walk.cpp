@@ -110,10 +110,16 @@ Launched launch(Access& access, upgrade::Run run, std::unique_ptr<Hands> hands) 
     return {ended, walk.recorder.run()};
 }
 
+Exit tell_result(Call& call, const upgrade::Run& run, Exit exit, bool interrupted) {
+    return call.print_beside([&] { write_metrics(call.args(), call.context(), run); },
+                             [&] {
+                                 print_summary(call.args(), call.context(), run, interrupted);
+                                 return exit;
+                             });
+}
+
 Exit finish(Call& call, drive::Ended ended, const upgrade::Run& run) {
-    write_metrics(call.args(), call.context(), run);
-    print_summary(call.args(), call.context(), run, ended == drive::Ended::interrupted);
-    return exit_of(call, ended, run);
+    return tell_result(call, run, exit_of(call, ended, run), ended == drive::Ended::interrupted);
 }
 
 void go_on_after(Access& access, const std::function<void()>& next) {
@@ -130,9 +136,13 @@ void go_on_after(Access& access, const std::function<void()>& next) {
 }
 
 Exit finish_one(Call& call, drive::Ended ended, const upgrade::Run& run) {
-    write_metrics(call.args(), call.context(), run, true);
-    const auto& output = call.context().output;
-    if (output != "json" && output != "yaml") print_summary(call.args(), call.context(), run, false);
+    const auto print = [&] {
+        const auto& output = call.context().output;
+        if (output != "json" && output != "yaml") print_summary(call.args(), call.context(), run, false);
+        return Exit::ok;
+    };
+    // Whether the metrics of the last run can be written is what counts.
+    static_cast<void>(call.print_beside([&] { write_metrics(call.args(), call.context(), run, true); }, print));
     return exit_of(call, ended, run);
 }
 

@@ -60,7 +60,9 @@ struct Launched {
 /// open. Errors: those of the record and of the store.
 [[nodiscard]] Launched launch(Access& access, upgrade::Run run, std::unique_ptr<Hands> hands);
 
-/// Prints the summary of the run and maps how the walk ended to the exit code.
+/// Writes --metrics and prints the summary of the run. As Call::print_beside.
+[[nodiscard]] Exit tell_result(Call& call, const upgrade::Run& run, Exit exit, bool interrupted = false);
+/// tell_result, with the exit code that how the walk ended maps to.
 [[nodiscard]] Exit finish(Call& call, drive::Ended ended, const upgrade::Run& run);
 /// As finish, for a run after which this process goes on with another one: where the result is one document, it is that
 /// of the last run.

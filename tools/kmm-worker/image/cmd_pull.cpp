@@ -97,7 +97,19 @@ void warn_of_absent(const registry::PullRequest& request, const registry::PullRe
         warnings.push_back("firmware-not-in-image: no file is in " + base::escape(request.firmware_path));
 }
 
-void pull(const cli::Args& args, cli::Context& context, WorkerResult& result) {
+/// Removes what was pulled, and the directory where it `was_made`. Faults are passed over: the error that led here is
+/// the one to be told.
+void leave_nothing(const std::string& out, bool was_made) {
+    std::error_code failed;
+    std::vector<fs::path> entries;
+    for (fs::directory_iterator it(out, failed), end; !failed && it != end; it.increment(failed))
+        entries.push_back(it->path());
+    for (const auto& entry : entries) fs::remove_all(entry, failed);
+    if (was_made) static_cast<void>(::rmdir(out.c_str()));  // fs::remove tries unlink first, which the sandbox forbids
+}
+
+/// Returns whether --out was made.
+bool pull(const cli::Args& args, cli::Context& context, WorkerResult& result) {
     sys::LinuxClock clock;
     const auto start = clock.monotonic();
     const auto parser = start_parser();
@@ -136,6 +148,7 @@ void pull(const cli::Args& args, cli::Context& context, WorkerResult& result) {
     tell_parser(*parser, context);
     result.outcome = "pulled";
     result.durations_ms["pull"] = static_cast<std::uint64_t>((clock.monotonic() - start).count());
+    return created;
 }
 
 }  // namespace
@@ -163,9 +176,12 @@ cli::Verb verb_pull() {
     verb.options = verb.options + pull_options() + host_options() + cli::common_options();
     verb.run = [](const cli::Args& args, cli::Context& context) {
         try {
-            return run_and_report(context, [&] {
-                return with_warnings([&](WorkerResult& result) { pull(args, context, result); });
+            bool was_made = false;
+            const auto exit = run_and_report(context, [&] {
+                return with_warnings([&](WorkerResult& result) { was_made = pull(args, context, result); });
             });
+            if (exit == Exit::ok && !context.console.out_ok()) leave_nothing(args.get("out").value_or(""), was_made);
+            return exit;
         } catch (const Error& error) {
             throw as_usage_fault(error);  // image and paths are from the command line
         }

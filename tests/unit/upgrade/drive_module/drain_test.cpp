@@ -235,7 +235,7 @@ TEST_CASE("each budget is named once, with the Pods that it keeps") {
     CHECK(message.find(
               ": budget other/web (needs 3, has 3) keeps 1 Pod: web-a; budget shop/db (needs 3, has 3) keeps 1 Pod: "
               "db-0; "
-              "budget shop/web (needs 3, has 3) keeps 3 Pods: web-a, web-b and 1 more; 1 more budget; uncordoned") !=
+              "budget shop/web (needs 3, has 3) keeps 3 Pods: web-a, web-b and 1 more; 1 more; uncordoned") !=
           std::string::npos);
 }
 

@@ -90,6 +90,58 @@ TEST_CASE("networking is a step of the run, before or after the first control pl
     }
 }
 
+TEST_CASE("a way back is offered where there is one") {
+    struct Row { const char* what; bool is_back; };
+    for (const auto& row : {Row{"nothing is known of etcd", true}, Row{"etcd stays", true}, Row{"etcd is newer", false},
+                            Row{"another kubelet is newer", false}, Row{"the minor stays", true}}) {
+        CAPTURE(row.what);
+        const std::string what = row.what;
+        auto run = cluster_run(2, 0);
+        auto subject = k8s::subject_of(run);
+        auto done = k8s::read(run.nodes[0]), failed = k8s::read(run.nodes[1]);
+        failed.state = "upgrading-control-plane-failed";
+        failed.touched = 1;
+        failed.backup = "b";
+        if (what.starts_with("etcd")) failed.etcd = failed.etcd_now = "3.6.5-0";
+        if (what == "etcd is newer") failed.etcd_now = "3.6.6-0";
+        if (what == "another kubelet is newer" || what == "the minor stays") {
+            done.state = "done";
+            done.touched = 1;
+        }
+        if (what == "the minor stays") {
+            subject.target = subject.control_plane = subject.kubelet = "v1.34.6";
+            set_subject(run, subject);
+        }
+        run.nodes = {record_of(done), record_of(failed)};
+        CHECK(next_commands(run) ==
+              std::vector<std::string>{"kmm-upgrade retry cp2", row.is_back ? "kmm-upgrade abort --rollback current"
+                                                                            : "kmm-upgrade abort"});
+    }
+}
+
+TEST_CASE("the command for left-out nodes has what a start asks for") {
+    Options options;
+    options.drain = true;
+    auto run = cluster_run(1, 1, options);
+    auto subject = k8s::subject_of(run);
+    subject.way = "packages";
+    set_subject(run, subject);
+    const std::string start = "kmm-upgrade start kubernetes v1.35.4 ";
+    CHECK(describe(run).again_for_left_out == start + "--switch packages --ignore-checks versions-uniform");
+    subject.way = "binaries";
+    subject.directory = "/srv/my binaries";
+    subject.versions_file = "/srv/versions.yaml";
+    subject.is_without_snapshot = true;
+    subject.ignored_checks = {"api-health", "versions-uniform"};
+    set_subject(run, subject);
+    run.options.drain = false;
+    run.options.via = Via::self;
+    run.options.worker_image = "r/worker@sha256:0";
+    CHECK(describe(run).again_for_left_out ==
+          start + "--switch binaries --from '/srv/my binaries' --via self --worker-image r/worker@sha256:0 --versions "
+                  "/srv/versions.yaml --no-etcd-snapshot --no-drain --ignore-checks api-health,versions-uniform");
+}
+
 TEST_CASE("a single control plane has no second-master") {
     test::Journal journal(cluster_run(1, 1));
     static_cast<void>(journal.walk());
