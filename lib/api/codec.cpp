@@ -252,7 +252,7 @@ void decode_any(Scope& scope, const value::Node& root, const Inherited& inherite
         if (!scope.diagnostics.empty()) { scope.diagnostics.back().hint = hint_of_no_mapping(root); }
         return mark_no_object(scope.diagnostics, begin, "wrong-type");
     }
-    if (inherited.kind.empty() && is_operator_config(root)) {
+    if (inherited.kind.empty() && hint_of_no_object(scope.document.file, root).empty() && is_operator_config(root)) {
         objects.operator_configs.push_back({scope.document.file, root, scope.document.index, scope.document.written});
         return;
     }

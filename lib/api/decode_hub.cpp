@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "api/decode.hpp"
+#include "api/names.hpp"
 #include "api/schema_check.hpp"
 #include "base/text.hpp"
 
@@ -23,6 +24,14 @@ Places as_module_places(Places places) {
     return result;
 }
 
+/// The Module is made in that namespace of each cluster.
+void check_spoke_namespace(const Fields& spec, const std::string& name) {
+    const value::Node* node = spec.node().find("spokeNamespace");
+    if (node == nullptr || !node->is_string() || is_dns1123_label(name)) { return; }
+    spec.scope().fault("bad-value", fmt::format("spec.spokeNamespace \"{}\" is not valid", base::escape(name)),
+                       node->mark(), "a namespace has lower-case letters, digits and '-', at most 63 of them");
+}
+
 }  // namespace
 
 ManagedClusterModule decode_managed_cluster_module(Scope& scope, const value::Node& root) {
@@ -35,6 +44,7 @@ ManagedClusterModule decode_managed_cluster_module(Scope& scope, const value::No
     check_object(scope, root);
     if (auto spec = fields.child("spec")) {
         object.spoke_namespace = spec->string("spokeNamespace");
+        check_spoke_namespace(*spec, object.spoke_namespace);
         object.selector = spec->string_map("selector");
         if (auto module = spec->child("moduleSpec")) {
             object.module_spec = module->node();

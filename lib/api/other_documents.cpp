@@ -2,9 +2,12 @@
 #include "api/other_documents.hpp"
 
 #include <algorithm>
-#include <array>
+#include <string_view>
+#include <vector>
 
 #include <fmt/format.h>
+
+#include "base/text.hpp"
 
 namespace kmm::api {
 
@@ -29,29 +32,73 @@ std::string hint_of_no_mapping(const value::Node& root) {
                : "";
 }
 
-bool is_operator_config(const value::Node& root) {
-    constexpr std::array<std::string_view, 7> keys{
-        "healthProbeBindAddress", "job", "leaderElection", "metrics", "webhook", "webhookPort", "worker"};
-    constexpr std::array<std::string_view, 3> telling{"healthProbeBindAddress", "leaderElection", "webhookPort"};
-    if (root.find("kind") != nullptr || root.find("apiVersion") != nullptr || root.members().empty()) { return false; }
-    const auto is_key = [](const auto& list, const value::Member& member) {
-        return std::find(list.begin(), list.end(), member.key) != list.end();
+namespace {
+
+/// A key of the operator's file, and the fields below it.
+struct Section {
+    std::string_view key;
+    std::vector<std::string> fields = {};  ///< none: it has a plain value
+    bool is_telling = false;               ///< other programs hardly have it
+};
+
+const std::vector<Section>& sections() {
+    static const std::vector<Section> all{
+        {"healthProbeBindAddress", {}, true},
+        {"job", {"gcDelay"}},
+        {"leaderElection", {"enabled", "resourceID"}, true},
+        {"metrics", {"bindAddress", "disableHTTP2", "enableAuthnAuthz", "secureServing"}},
+        {"webhook", {"disableHTTP2", "port"}},
+        {"webhookPort", {}, true},
+        {"worker", {"firmwareHostPath", "runAsUser", "seLinuxType", "setFirmwareClassPath"}},
     };
+    return all;
+}
+
+/// The section of `key`, nullptr if there is none.
+const Section* section_of(std::string_view key) {
+    const auto found =
+        std::find_if(sections().begin(), sections().end(), [&](const auto& section) { return section.key == key; });
+    return found == sections().end() ? nullptr : &*found;
+}
+
+/// Whether a member is one of the file's, maybe misspelt, and all that is below it, too.
+bool looks_like_its_own(const value::Member& member) {
+    std::vector<std::string> keys;
+    for (const auto& section : sections()) { keys.emplace_back(section.key); }
+    const auto key = section_of(member.key) != nullptr ? member.key : base::nearest(member.key, keys).value_or("");
+    const Section* section = section_of(key);
+    if (section == nullptr) { return false; }
+    if (section->fields.empty()) { return !member.value.is_mapping() && !member.value.is_sequence(); }
+    if (!member.value.is_mapping()) { return false; }
+    const auto& below = member.value.members();
+    const auto is_known = [&](const value::Member& one) {
+        return std::find(section->fields.begin(), section->fields.end(), one.key) != section->fields.end() ||
+               base::nearest(one.key, section->fields).has_value();
+    };
+    return !below.empty() && std::all_of(below.begin(), below.end(), is_known);
+}
+
+}  // namespace
+
+bool is_operator_config(const value::Node& root) {
+    if (root.find("kind") != nullptr || root.find("apiVersion") != nullptr || root.members().empty()) { return false; }
     const auto& members = root.members();
+    if (std::all_of(members.begin(), members.end(), looks_like_its_own)) { return true; }
     // Other operators made with Kubebuilder have such a file, too.
-    const bool has_others_key =
-        std::any_of(members.begin(), members.end(), [&](const auto& member) { return !is_key(keys, member); });
+    const bool has_others_key = std::any_of(members.begin(), members.end(),
+                                            [](const auto& member) { return section_of(member.key) == nullptr; });
     const std::string elected = root.get_string({"leaderElection", "resourceID"});
     if (has_others_key && !elected.empty() && elected.find("kmm") == std::string::npos) { return false; }
     const value::Node* worker = root.find("worker");
+    const auto& fields = section_of("worker")->fields;
     const bool has_worker =
         worker != nullptr &&
-        (worker->find("firmwareHostPath") != nullptr || worker->find("setFirmwareClassPath") != nullptr ||
-         worker->find("runAsUser") != nullptr || worker->find("seLinuxType") != nullptr);
-    const bool tells =
-        std::any_of(members.begin(), members.end(), [&](const auto& member) { return is_key(telling, member); });
-    return (has_worker || tells || root.find_path({"job", "gcDelay"}) != nullptr) &&
-           std::any_of(members.begin(), members.end(), [&](const auto& member) { return is_key(keys, member); });
+        std::any_of(fields.begin(), fields.end(), [&](const auto& field) { return worker->find(field) != nullptr; });
+    const bool is_told = std::any_of(members.begin(), members.end(), [](const auto& member) {
+        const Section* section = section_of(member.key);
+        return section != nullptr && section->is_telling;
+    });
+    return has_worker || is_told || root.find_path({"job", "gcDelay"}) != nullptr;
 }
 
 }  // namespace kmm::api

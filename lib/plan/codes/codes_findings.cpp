@@ -241,9 +241,10 @@ constexpr std::array k_finding_texts{
              "What is loaded stands in the status of NodeModulesConfigs; without them each module counts as not "
              "loaded. The labels also stay on nodes when KMM is removed.",
              "read NodeModulesConfigs with the rest: kubectl get nodes,modules,nodemodulesconfigs -A -o json"},
-    CodeText{"label-unknown", "finding", "a label of a Node looks like a label of KMM but is not",
-             "KMM looks for kmm.node.kubernetes.io/version-module.NAMESPACE.NAME and the labels that it sets itself; "
-             "it ignores all others.",
+    CodeText{"label-unknown", "finding", "a label looks like one of KMM or of Pod security but is not",
+             "On Nodes KMM looks for kmm.node.kubernetes.io/version-module.NAMESPACE.NAME and the labels that it sets "
+             "itself, on Namespaces for kmm.node.k8s.io/contains-modules; Kubernetes looks there for "
+             "pod-security.kubernetes.io/enforce. All others have no effect.",
              "correct the key as the hint says"},
     CodeText{
         "pod-security", "finding", "a Namespace refuses the Pods of its Modules",

@@ -317,9 +317,17 @@ private:
     }
 
     void changes() {
-        for (const auto& cause : causes_) {
-            for (const auto& text : cause.changes) {
-                if (std::find(why_.changes.begin(), why_.changes.end(), text) == why_.changes.end()) { change(text); }
+        std::vector<std::string> texts;
+        for (const auto& cause : causes_) { texts.insert(texts.end(), cause.changes.begin(), cause.changes.end()); }
+        // The end of another text is said there: "if the registry is private, set ...".
+        const auto says = [](const std::string& text, const std::string& other) {
+            return text != other && other.ends_with(text);
+        };
+        for (const auto& text : texts) {
+            const bool is_said =
+                std::any_of(texts.begin(), texts.end(), [&](const auto& other) { return says(text, other); });
+            if (!is_said && std::find(why_.changes.begin(), why_.changes.end(), text) == why_.changes.end()) {
+                change(text);
             }
         }
         first_changes();

@@ -28,4 +28,12 @@ std::optional<Diagnostic> image_name_fault(const std::string& text) {
     }
 }
 
+std::string canonical_image(const std::string& text) {
+    try {
+        return image::parse_reference(text).to_string();
+    } catch (const Error&) {
+        return text;
+    }
+}
+
 }  // namespace kmm::plan

@@ -10,12 +10,10 @@
 #include "base/module_name.hpp"
 #include "base/printable.hpp"
 #include "base/text.hpp"
-#include "image/reference.hpp"
 #include "plan/decide/order.hpp"
 #include "plan/decide/policy.hpp"
 #include "plan/kmm/hub_module.hpp"
 #include "plan/kmm/image_name.hpp"
-#include "plan/kmm/merge.hpp"
 #include "plan/kmm/regexp.hpp"
 #include "plan/kmm/template.hpp"
 
@@ -113,38 +111,6 @@ private:
             const std::string& text = mappings[i].container_image;
             const bool one_kernel = !has_variables(text) || !mappings[i].literal.empty();
             image(fmt::format("kernelMappings[{}].containerImage", i), text, one_kernel && !is_made(&mappings[i]));
-        }
-        for (std::size_t i = 0; i < mappings.size(); ++i) { signed_image(i); }
-    }
-
-    /// KMM looks whether containerImage exists, and if it does signs nothing.
-    void signed_image(std::size_t index) {
-        const auto& mapping = container_.kernel_mappings[index];
-        const auto sign = merge_sign(container_.sign, mapping.sign);
-        if (!sign || sign->unsigned_image.empty() || container_.build || mapping.build) { return; }
-        const auto or_some = [](const std::string& name) { return name.empty() ? std::string("some") : name; };
-        const auto variables =
-            template_variables("6.1.0-some.x86_64", or_some(module_.meta.name), or_some(module_.meta.namespace_));
-        const std::string& target =
-            mapping.container_image.empty() ? container_.container_image : mapping.container_image;
-        if (!variables || target.empty() ||
-            !same_image(expand(target, *variables).text, expand(sign->unsigned_image, *variables).text)) {
-            return;
-        }
-        const bool is_own = mapping.sign && !mapping.sign->unsigned_image.empty();
-        report(Severity::warning,
-               is_own ? fmt::format("kernelMappings[{}].sign.unsignedImage", index) : std::string("sign.unsignedImage"),
-               "sign-same-image",
-               "unsignedImage and containerImage are the same image: KMM finds that it exists and never signs it",
-               "give the signed image another tag");
-    }
-
-    static bool same_image(const std::string& left, const std::string& right) {
-        if (left == right) { return true; }
-        try {
-            return image::parse_reference(left) == image::parse_reference(right);
-        } catch (const Error&) {
-            return false;  // what is no reference is reported by the rules
         }
     }
 
@@ -420,6 +386,14 @@ private:
     Diagnostics& diagnostics_;
 };
 
+/// `nodes`: those that the Module may select.
+void lint_as(const api::Module& module, const std::string& subject, const std::vector<api::Node>& nodes,
+             Diagnostics& diagnostics) {
+    if (!module.module_loader) { return; }
+    Linter(module, subject, diagnostics).run();
+    check_making(module, subject, nodes, diagnostics);
+}
+
 }  // namespace
 
 bool takes_everything(std::string_view regexp) {
@@ -429,22 +403,19 @@ bool takes_everything(std::string_view regexp) {
 }
 
 void lint_module(const api::Module& module, Diagnostics& diagnostics) {
-    if (module.module_loader) { Linter(module, fmt::format("Module {}", module.full_name()), diagnostics).run(); }
+    lint_as(module, fmt::format("Module {}", module.full_name()), {}, diagnostics);
 }
 
 Diagnostics lint(const api::Objects& objects) {
     Diagnostics diagnostics;
     for (const auto* list : {&objects.modules, &objects.doubles}) {
         for (const auto& module : *list) {
-            lint_module(module, diagnostics);
+            lint_as(module, fmt::format("Module {}", module.full_name()), objects.nodes, diagnostics);
             check_policy(module, diagnostics);
         }
     }
     for (const auto& object : objects.managed_cluster_modules) {
-        if (object.module.module_loader) {
-            const api::Module module = module_of(object);
-            Linter(module, fmt::format("ManagedClusterModule {}", object.meta.name), diagnostics).run();
-        }
+        lint_as(module_of(object), fmt::format("ManagedClusterModule {}", object.meta.name), {}, diagnostics);
     }
     check_own_keys(objects, diagnostics);
     check_pod_security(objects, diagnostics);

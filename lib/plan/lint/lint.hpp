@@ -18,8 +18,8 @@
 namespace kmm::plan {
 
 /// Traps of one Module's loader. Warnings: regexp-unanchored, regexp-bare-dot, regexp-plus, regexp-impossible,
-/// mapping-unreachable (after a regexp that takes everything), image-port-tag, path-characters, sign-outside,
-/// sign-same-image. Notes: image-by-tag (where a digest can stand), name-too-long (by the documents' limit).
+/// mapping-unreachable (after a regexp that takes everything), image-port-tag, path-characters, sign-outside, those of
+/// check_making. Notes: image-by-tag (where a digest can stand), name-too-long (by the documents' limit).
 void lint_module(const api::Module& module, Diagnostics& diagnostics);
 
 /// lint_module for all Modules and ManagedClusterModules, check_policy and check_needs for all Modules,
@@ -55,6 +55,12 @@ void check_selectors(const api::Objects& objects, Diagnostics& diagnostics);
 /// (nodes + kernels * mappings)).
 void check_shared_images(const api::Objects& objects, Diagnostics& diagnostics);
 
+/// Traps of builds and signatures of one Module: sign-same-image (containerImage is unsignedImage, for any kernel, for
+/// that of a literal, or for that of one of `nodes`, as the mapping expands), image-architectures (build.selector names
+/// another architecture than the Module's selector). `subject` begins each message. O(mappings + nodes).
+void check_making(const api::Module& module, const std::string& subject, const std::vector<api::Node>& nodes,
+                  Diagnostics& diagnostics);
+
 /// image-shared: one image that two Modules build or sign, each in its own way. Without Nodes, Modules whose mappings
 /// have the same matcher. O(Modules * (nodes + kernels * mappings)).
 void check_builds(const api::Objects& objects, Diagnostics& diagnostics);
@@ -66,6 +72,10 @@ void check_hub_images(const api::Objects& objects, Diagnostics& diagnostics);
 /// label-unknown: labels of Nodes that look like KMM's and are none, or that name no Module that was read. O(labels of
 /// all Nodes).
 void check_node_labels(const api::Objects& objects, Diagnostics& diagnostics);
+
+/// label-unknown: labels of Namespaces that look like one of KMM, or of Kubernetes about the security of Pods, and are
+/// none. O(labels of all Namespaces).
+void check_namespace_labels(const api::Objects& objects, Diagnostics& diagnostics);
 
 /// Secrets by namespace and name.
 using SecretNames = std::set<std::pair<std::string, std::string>>;

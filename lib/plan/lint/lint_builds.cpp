@@ -13,6 +13,7 @@
 
 #include "base/printable.hpp"
 #include "plan/kmm/eligible.hpp"
+#include "plan/kmm/image_name.hpp"
 #include "plan/kmm/resolve.hpp"
 #include "plan/kmm/template.hpp"
 #include "plan/lint/lint.hpp"
@@ -47,7 +48,7 @@ public:
     /// `kernels`: what the two must have in common. `shown`: the image as messages name it.
     void add(const std::string& kernels, const std::string& image, const std::string& shown, const Making& making) {
         if (!making.build && !making.sign) { return; }
-        const auto [known, fresh] = first_.try_emplace({kernels, image}, making);
+        const auto [known, fresh] = first_.try_emplace({kernels, canonical_image(image)}, making);
         if (!fresh && known->second.module != making.module) { compare(shown, known->second, making); }
     }
 
@@ -89,7 +90,7 @@ private:
     }
 
     Diagnostics& diagnostics_;
-    std::map<std::pair<std::string, std::string>, Making> first_;  ///< by kernels and image
+    std::map<std::pair<std::string, std::string>, Making> first_;  ///< by kernels and canonical_image
     std::set<std::pair<const api::Module*, const api::Module*>> told_;
 };
 

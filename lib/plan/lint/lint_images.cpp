@@ -14,6 +14,7 @@
 #include "base/join_some.hpp"
 #include "base/text.hpp"
 #include "plan/kmm/eligible.hpp"
+#include "plan/kmm/image_name.hpp"
 #include "plan/kmm/resolve.hpp"
 #include "plan/lint/lint.hpp"
 
@@ -65,6 +66,7 @@ const std::vector<const NodeKind*>& used_kinds(const api::Labels& selector, cons
 /// Who uses one image of a Module.
 struct ImageUse {
     std::size_t mapping = 0;
+    std::string image;  ///< as the first mapping names it
     bool built = false, is_signed = false;
     api::Labels build_selector;
     std::map<std::string, std::set<std::string>> kernels;  ///< to architectures
@@ -78,8 +80,11 @@ public:
         const auto resolution = resolver.resolve(kind.kernel);
         const auto* resolved = std::get_if<Resolved>(&resolution);
         if (resolved == nullptr) { return; }
-        const auto [use, fresh] = uses_.try_emplace(resolved->config.container_image);
-        if (fresh) { use->second.mapping = resolved->mapping_index; }
+        const auto [use, fresh] = uses_.try_emplace(canonical_image(resolved->config.container_image));
+        if (fresh) {
+            use->second.mapping = resolved->mapping_index;
+            use->second.image = resolved->config.container_image;
+        }
         if (resolved->build && !use->second.built) { use->second.build_selector = resolved->build->selector; }
         use->second.built = use->second.built || resolved->build.has_value();
         use->second.is_signed = use->second.is_signed || resolved->sign.has_value();
@@ -88,10 +93,10 @@ public:
 
     /// `tolerations`: of build Pods.
     void report(const std::vector<NodeKind>& kinds, const std::vector<api::Toleration>& tolerations) const {
-        for (const auto& [image, use] : uses_) {
-            if (use.built) { report_builder(image, use, kinds, tolerations); }
-            if (use.kernels.size() > 1) { report_kernels(image, use); }
-            if (use.built || use.is_signed) { report_architectures(image, use); }
+        for (const auto& [name, use] : uses_) {
+            if (use.built) { report_builder(use.image, use, kinds, tolerations); }
+            if (use.kernels.size() > 1) { report_kernels(use.image, use); }
+            if (use.built || use.is_signed) { report_architectures(use.image, use); }
         }
     }
 
@@ -126,6 +131,8 @@ private:
         std::set<std::string> wanted;
         for (const auto& [kernel, all] : use.kernels) { wanted.insert(all.begin(), all.end()); }
         if (wanted.size() != 1 || wanted.begin()->empty()) { return; }
+        constexpr const char* k_key = "kubernetes.io/arch";
+        if (use.build_selector.contains(k_key) && module_.selector.contains(k_key)) { return; }  // of check_making
         for (const auto& kind : kinds) {
             if (kind.architecture.empty() || kind.architecture == *wanted.begin()) { continue; }
             const auto other = std::find_if(kind.nodes.begin(), kind.nodes.end(), [&](const api::Node* node) {
@@ -180,7 +187,7 @@ private:
 
     const api::Module& module_;
     Diagnostics& diagnostics_;
-    std::map<std::string, ImageUse> uses_;
+    std::map<std::string, ImageUse> uses_;  ///< by canonical_image
 };
 
 }  // namespace

@@ -76,8 +76,9 @@ public:
             return is_beta ? wrong_module(*parts) : as_key("is not a key of KMM", k_beta_prefix, *parts);
         }
         const std::size_t last = key.find_last_of('.');
-        if (is_among(k_endings, key.substr(last + 1)) && parts->prefix == k_prefix) { return std::nullopt; }
-        return misspelt_word(*parts);
+        if (parts->prefix == k_prefix && is_among(k_endings, key.substr(last + 1))) { return std::nullopt; }
+        if (auto fault = misspelt_word(*parts)) { return fault; }
+        return parts->prefix == k_prefix ? misspelt_ending(key) : std::nullopt;
     }
 
 private:
@@ -89,6 +90,11 @@ private:
 
     static std::optional<Fault> wrong_prefix(const KmmKey& parts) {
         const bool is_beta = is_among(k_beta_words, parts.word);
+        const std::size_t last = parts.rest.find_last_of('.');
+        if (last != std::string_view::npos && is_among(k_endings, parts.rest.substr(last + 1)) &&
+            base::nearest(parts.prefix, std::vector<std::string>{std::string(k_prefix)})) {
+            return as_key("is not a key of KMM", k_prefix, parts);
+        }
         if (!is_beta && !is_admin(parts.word)) { return std::nullopt; }  // of others
         return as_key("is not a key of KMM", is_beta ? k_beta_prefix : k_prefix, parts);
     }
@@ -103,6 +109,15 @@ private:
         return Fault{
             "is not a key of KMM",
             fmt::format("{}{}.{}", *near == k_admin_words.front() ? k_prefix : k_beta_prefix, *near, parts.rest)};
+    }
+
+    /// "NAMESPACE.NAME.redy".
+    static std::optional<Fault> misspelt_ending(std::string_view key) {
+        const std::size_t last = key.find_last_of('.');
+        const auto near = base::nearest(base::to_lower(key.substr(last + 1)),
+                                        std::vector<std::string>(k_endings.begin(), k_endings.end()));
+        if (!near) { return std::nullopt; }
+        return Fault{"is not a key of KMM", fmt::format("{}.{}", key.substr(0, last), *near)};
     }
 
     /// Labels of Modules that were not read are many. What is nearly one that was read is a slip.
@@ -128,6 +143,7 @@ private:
     std::set<std::string> known_;  ///< "NAMESPACE.NAME" of Modules with a version
 };
 
+constexpr std::string_view k_pod_security = "pod-security.kubernetes.io/";
 constexpr std::string_view k_enforce = "pod-security.kubernetes.io/enforce";
 
 }  // namespace
@@ -161,6 +177,43 @@ void check_node_labels(const api::Objects& objects, Diagnostics& diagnostics) {
         finding.hint = fmt::format("did you mean {}?", base::escape(one.fault.meant));
         if (!one.place.file.empty()) { finding.position = one.place; }
         diagnostics.push_back(std::move(finding));
+    }
+}
+
+void check_namespace_labels(const api::Objects& objects, Diagnostics& diagnostics) {
+    std::vector<std::string> known{std::string(api::k_label_contains_modules)};
+    for (const char* mode : {"enforce", "audit", "warn"}) {
+        for (const char* ending : {"", "-version"}) {
+            known.push_back(fmt::format("{}{}{}", k_pod_security, mode, ending));
+        }
+    }
+    const auto name_of = [](std::string_view key) { return key.substr(key.find('/') + 1); };
+    const auto meant_by = [&](const std::string& key) -> std::optional<std::string> {
+        if (is_among(known, key)) { return std::nullopt; }
+        // Domains of KMM are not near to each other.
+        if (key.find("kmm") < key.find('/') && key.find('/') != std::string::npos &&
+            base::nearest(name_of(key), std::vector<std::string>{std::string(name_of(known.front()))})) {
+            return known.front();
+        }
+        return key.find("security") == std::string::npos ? std::nullopt : base::nearest(key, known);
+    };
+    for (const auto& space : objects.namespaces) {
+        for (const auto& [key, text] : space.meta.labels) {
+            const auto meant = meant_by(key);
+            if (!meant) { continue; }
+            Diagnostic finding;
+            finding.severity = Severity::warning;
+            finding.code = "label-unknown";
+            finding.message = fmt::format("label {} of Namespace {} has no effect", base::escape(key),
+                                          base::escape(space.meta.name));
+            finding.hint = fmt::format("did you mean {}?", *meant);
+            if (const auto place = space.label_places.find(key); place != space.label_places.end()) {
+                finding.position = place->second;
+            } else if (!space.meta.origin.file.empty()) {
+                finding.position = space.meta.origin;
+            }
+            diagnostics.push_back(std::move(finding));
+        }
     }
 }
 
@@ -278,7 +331,8 @@ void check_pod_security(const api::Objects& objects, Diagnostics& diagnostics) {
         finding.code = "pod-security";
         finding.message = fmt::format(
             "Namespace {} enforces pod security level {}{}: {} of Module {} are refused", base::escape(space.meta.name),
-            base::escape(level->second), known ? "" : ", which is not a level and counts as restricted",
+            level->second.empty() ? "\"\"" : base::escape(level->second),
+            known ? "" : ", which is not a level and counts as restricted",
             found->module_loader ? "the worker Pods" : "the Pods of the device plugin or DRA driver",
             found->full_name());
         finding.hint = fmt::format("label it {}=privileged (kmm-plan render namespace writes that)", k_enforce);

@@ -216,13 +216,13 @@ void check_preflight(const api::PreflightValidation& object, Diagnostics& diagno
     diagnostic.code = "preflight-kernel";
     diagnostic.message = is_name || kernel.empty()
                              ? fmt::format(
-                                   "PreflightValidation {}: kernelVersion: expected at least {} parts between '.', "
-                                   "',' and '-', found \"{}\"",
-                                   base::escape(object.meta.name), parts_min, base::escape(kernel))
+                                   "{} {}: kernelVersion: expected at least {} parts between '.', ',' and '-', "
+                                   "found \"{}\"",
+                                   object.kind, base::escape(object.meta.name), parts_min, base::escape(kernel))
                              : fmt::format(
-                                   "PreflightValidation {}: kernelVersion: expected a kernel version such as "
-                                   "6.1.0-56-amd64, found \"{}\"",
-                                   base::escape(object.meta.name), base::escape(kernel));
+                                   "{} {}: kernelVersion: expected a kernel version such as 6.1.0-56-amd64, "
+                                   "found \"{}\"",
+                                   object.kind, base::escape(object.meta.name), base::escape(kernel));
     diagnostic.position = object.kernel_origin;
     diagnostic.hint = "write it as uname -r prints it";
     diagnostics.push_back(std::move(diagnostic));

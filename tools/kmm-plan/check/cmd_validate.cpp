@@ -240,6 +240,7 @@ Exit run_validate(const cli::Args& args, cli::Context& context) {
         source.diagnostics.push_back(unknown_release(*options.release));
     }
     plan::check_node_labels(source.objects, source.diagnostics);
+    plan::check_namespace_labels(source.objects, source.diagnostics);
     for (auto& finding : plan::validate(source.objects, options)) { source.diagnostics.push_back(std::move(finding)); }
     for (auto& finding : plan::lint(source.objects)) { source.diagnostics.push_back(std::move(finding)); }
     check_secrets(source);

@@ -146,6 +146,9 @@ Looked looked_at(const RecipeVerdict& verdict) {
     return verdict.checked == "image" ? Looked::image : Looked::nothing;
 }
 
+/// A mapping alone does not say that the image is there.
+bool is_unasked(const Verdict& verdict) { return verdict.text() == "pass" && verdict.checked == Checked::mapping; }
+
 }  // namespace
 
 recipe::decide::Upgradeable judge_all(const std::vector<Verdict>& verdicts, const std::vector<RecipeVerdict>& recipes) {
@@ -154,11 +157,10 @@ recipe::decide::Upgradeable judge_all(const std::vector<Verdict>& verdicts, cons
         std::string message;
         for (const auto& finding : verdict.findings)
             if (finding.severity == Severity::error && message.empty()) message = finding.message;
-        // A mapping alone does not say that the image is there.
-        const bool is_unasked = verdict.text() == "pass" && verdict.checked == Checked::mapping;
+        const bool unasked = is_unasked(verdict);
         all.push_back({"Module " + verdict.surveyed->module->full_name(), verdict.surveyed->kernel,
-                       verdict.text() == "pass" && !is_unasked, is_unasked ? "image-not-checked" : verdict.reason(),
-                       is_unasked ? "its image was not checked" : message, looked_at(verdict)});
+                       verdict.text() == "pass" && !unasked, unasked ? "image-not-checked" : verdict.reason(),
+                       unasked ? "its image was not checked" : message, looked_at(verdict)});
     }
     for (const auto& one : recipes)
         all.push_back({"SpecialResource " + one.resource, one.kernel, one.text() == "pass", one.reason, one.message,
@@ -291,7 +293,7 @@ std::vector<report::MetricFamily> preflight_metrics(const std::vector<Verdict>& 
         if (misfits) symbols.samples[labels] = std::max<std::uint64_t>(symbols.samples[labels], *misfits);
     };
     for (const auto& one : verdicts) {
-        add(one.surveyed->module->full_name(), one.surveyed->kernel, one.text() == "pass",
+        add(one.surveyed->module->full_name(), one.surveyed->kernel, one.text() == "pass" && !is_unasked(one),
             one.checked == Checked::modules ? std::optional(one.symbols) : std::nullopt);
     }
     for (const auto& one : recipes)

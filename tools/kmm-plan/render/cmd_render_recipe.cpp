@@ -44,8 +44,16 @@ void require_facts_alone(const cli::Args& args) {
     }
 }
 
+/// Errors: usage for --strict where templates are rendered as the operator does it, which warns of nothing.
+void require_warnings(const cli::Args& args) {
+    if (!args.flag("strict") || args.get("compat").value_or("none") != "sro") { return; }
+    throw Error(Exit::usage, "usage", "--compat sro does not accept --strict")
+        .hint("leave one of them out: the operator takes values that are missing, and nothing warns of them");
+}
+
 Exit run_render_recipe(const cli::Args& args, cli::Context& context) {
     require_facts_alone(args);
+    require_warnings(args);
     preflight::require_question(args);
     const auto live = live_cluster(args, context);
     auto documents =

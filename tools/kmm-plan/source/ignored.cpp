@@ -46,7 +46,7 @@ bool Ignored::takes(std::string_view path) {
 std::string Ignored::notes() const {
     std::string text;
     for (const auto& [glob, is_used] : globs_) {
-        if (!is_used) { text += fmt::format("note: --ignore {} matches nothing below -f\n", base::escape(glob)); }
+        if (!is_used) { text += fmt::format("note: --ignore {} matches no file of the input\n", base::escape(glob)); }
     }
     return text;
 }
