@@ -18,8 +18,11 @@ namespace {
 using value::Node;
 
 constexpr std::string_view k_last_applied = "kubectl.kubernetes.io/last-applied-configuration";
-/// Of the text of a release: etcd takes 1.5 MiB of what it packs to.
-constexpr std::size_t k_release_max = 64U << 20U;
+/// Of a release: etcd takes 1.5 MiB of what it packs to. Whoever may write a Secret somewhere may write one that
+/// unpacks to much more: text, and values in it beside its manifest.
+constexpr std::size_t k_release_max = 32U << 20U, k_release_values_max = 300'000;
+/// Of one object of a manifest; a reader of YAML takes more than a hundred times its text.
+constexpr std::size_t k_object_max = 2U << 20U, k_object_values_max = 300'000;
 
 void note(std::vector<UsedApi>& used, std::string object, std::string_view group_version, std::string_view kind,
           std::string by, UsedApi::Where where) {
@@ -116,29 +119,58 @@ std::string name_of(const ReleaseObject& release) {
                              release.status.empty() ? "of unknown status" : base::escape(release.status));
 }
 
+/// The manifest of a revision; nullopt if it cannot be read.
+std::optional<std::string> manifest_of(const std::string& encoded, bool is_secret, const std::string& name) {
+    const auto text = release_text(encoded, is_secret);
+    if (!text) { return std::nullopt; }
+    Diagnostics faults;
+    value::ReadLimits limits;
+    limits.bytes_max = k_release_max;
+    limits.json_nodes_max = k_release_values_max;
+    const auto documents = value::read_json(*text, name, faults, limits);
+    const auto* manifest = documents.size() == 1 && faults.empty() ? documents.front().root.find("manifest") : nullptr;
+    if (manifest == nullptr || !manifest->is_string()) { return std::nullopt; }
+    return manifest->text();
+}
+
+/// Gives `take` the pieces of a manifest in turn: Helm parts its objects with lines "---".
+template <typename Take>
+bool each_piece(std::string_view manifest, Take&& take) {
+    for (std::size_t begin = 0; begin <= manifest.size();) {
+        const std::size_t next = manifest.find("\n---", begin);
+        const std::size_t end = next == std::string_view::npos ? manifest.size() : next + 1;
+        if (!take(manifest.substr(begin, end - begin))) { return false; }
+        begin = next == std::string_view::npos ? manifest.size() + 1 : end;
+    }
+    return true;
+}
+
 /// What the manifest of a revision of Helm names of such APIs; `encoded` is the member `release` of the object that
 /// Helm keeps it in, of a Secret or of a ConfigMap. False if it cannot be read.
 bool read_release_apis(const std::string& encoded, bool is_secret, const std::string& name,
                        std::vector<UsedApi>& used) {
-    const auto text = release_text(encoded, is_secret);
-    Diagnostics faults;
-    const auto documents = text ? value::read_json(*text, name, faults) : std::vector<value::Document>();
-    const auto* manifest = documents.size() == 1 && faults.empty() ? documents.front().root.find("manifest") : nullptr;
-    if (manifest == nullptr || !manifest->is_string()) { return false; }
-    const auto objects = value::read_yaml(manifest->text(), name, faults);
-    if (has_errors(faults)) { return false; }
+    const auto manifest = manifest_of(encoded, is_secret, name);
+    if (!manifest) { return false; }
     const auto take = [&](const Node& object) {
         note(used, name, object.get_string({"apiVersion"}), object.get_string({"kind"}), "has",
              UsedApi::Where::release);
     };
-    for (const auto& object : objects) {
-        if (!object.root.is_mapping()) { continue; }
-        take(object.root);
-        const auto* items = object.root.find("items");
-        if (items == nullptr) { continue; }
-        for (const auto& item : items->items()) { take(item); }
-    }
-    return true;
+    value::ReadLimits limits;
+    limits.bytes_max = k_object_max;
+    limits.nodes_max = limits.json_nodes_max = k_object_values_max;
+    return each_piece(*manifest, [&](std::string_view piece) {
+        Diagnostics faults;
+        const auto objects = value::read_yaml(piece, name, faults, limits);
+        if (has_errors(faults)) { return false; }
+        for (const auto& object : objects) {
+            if (!object.root.is_mapping()) { continue; }
+            take(object.root);
+            const auto* items = object.root.find("items");
+            if (items == nullptr) { continue; }
+            for (const auto& item : items->items()) { take(item); }
+        }
+        return true;
+    });
 }
 
 }  // namespace

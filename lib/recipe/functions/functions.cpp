@@ -58,7 +58,7 @@ std::string expand_text(const std::string& name, const std::string& text, const 
     run.notice = std::move(notice);
     run.missing_is_invalid = true;
     Scope scope;
-    for (auto& tree : parse(name, std::make_shared<Source>(Source{name, text}), go_library())) {
+    for (auto& tree : parse(name, std::make_shared<Source>(Source{name, text}), go_library(), run.budget)) {
         scope.add(std::move(tree));
     }
     const Tree* tree = scope.find(name);

@@ -40,7 +40,7 @@ Value tpl(Call& call, List& a) {
     inner.outer = &call.scope;
     auto source = std::make_shared<Source>(Source{"(tpl)", a[0].text()});
     const Tree* own = nullptr;
-    for (auto& tree : parse("(tpl)", source, call.run.functions)) {
+    for (auto& tree : parse("(tpl)", source, call.run.functions, call.run.budget)) {
         if (tree->name == "(tpl)") { own = tree.get(); }
         const bool is_own = tree->name == "(tpl)";
         if (is_own) {
@@ -111,9 +111,9 @@ void check_json_kind(const Value& value, bool fits, std::string_view type, std::
     }
 }
 
-Value from_json(Call&, List& a) {
+Value from_json(Call& call, List& a) {
     std::string fault;
-    Value value = read_json_text(a[0].text(), fault);
+    Value value = read_json_text(a[0].text(), fault, &call.run.budget);
     check_json_kind(value, value.is_map(), "map[string]interface {}", fault);
     if (fault.empty()) { return value.is_nil() ? Value::none(Type::map) : value; }
     if (!value.is_map()) { value = Value::map({}); }
@@ -121,9 +121,9 @@ Value from_json(Call&, List& a) {
     return value;
 }
 
-Value from_json_array(Call&, List& a) {
+Value from_json_array(Call& call, List& a) {
     std::string fault;
-    Value value = read_json_text(a[0].text(), fault);
+    Value value = read_json_text(a[0].text(), fault, &call.run.budget);
     check_json_kind(value, value.is_list(), "[]interface {}", fault);
     if (!fault.empty()) { return Value::list({Value::string(fault)}); }
     return value.is_nil() ? Value::none(Type::list) : value;
@@ -157,9 +157,9 @@ std::span<const Function> helm_functions() {
         {"fromJsonArray", "s", false, from_json_array},
         {"toToml", "a", false, [](Call&, List& a) { return Value::string(write_toml(a[0])); }},
         {"fromToml", "s", false,
-         [](Call&, List& a) -> Value {
+         [](Call& call, List& a) -> Value {
              try {
-                 return read_toml(a[0].text());
+                 return read_toml(a[0].text(), &call.run.budget);
              } catch (const Fault& fault) {
                  if (fault.code != "template-error") { throw; }
                  return Value::map({{"Error", Value::string(fault.message)}});

@@ -183,7 +183,8 @@ namespace {
 
 class JsonReader {
 public:
-    JsonReader(std::string_view text, std::string& fault) : text_(text), fault_(fault) {}
+    JsonReader(std::string_view text, std::string& fault, Budget* budget = nullptr)
+        : text_(text), fault_(fault), budget_(budget) {}
 
     /// Where the reading ended.
     [[nodiscard]] std::size_t at() const { return at_; }
@@ -211,6 +212,7 @@ private:
     std::string_view text_;
     std::size_t at_ = 0;
     std::string& fault_;
+    Budget* budget_;
     std::string range_fault_;  ///< the first number that is too large; faults of the syntax come before it
 
     void skip() {
@@ -235,12 +237,18 @@ private:
         return Value::nil();
     }
 
+    /// Before what takes more room than its text.
+    void ask(std::uint64_t bytes) {
+        if (budget_ != nullptr) { budget_->take(bytes); }
+    }
+
     Value any(int depth) {
         if (depth > k_json_depth_max) {
             fault_ = fmt::format("values are nested more than {} deep", k_json_depth_max);
             return Value::nil();
         }
         if (at_ >= text_.size()) { return bad(""); }
+        ask(k_held_bytes);
         switch (text_[at_]) {
             case '{': return object(depth);
             case '[': return array(depth);
@@ -278,6 +286,7 @@ private:
             if (!fault_.empty() || at_ >= text_.size() || text_[at_] != ':') { return bad("after object key"); }
             ++at_;
             skip();
+            ask(member_bytes(key.size()));
             members[std::move(key)] = any(depth + 1);
             skip();
             if (!fault_.empty()) { return Value::nil(); }
@@ -301,6 +310,7 @@ private:
         }
         for (;;) {
             skip();
+            ask(sizeof(Value));
             items.push_back(any(depth + 1));
             skip();
             if (!fault_.empty()) { return Value::nil(); }
@@ -426,7 +436,9 @@ private:
 
 }  // namespace
 
-Value read_json_text(std::string_view text, std::string& fault) { return JsonReader(text, fault).run(); }
+Value read_json_text(std::string_view text, std::string& fault, Budget* budget) {
+    return JsonReader(text, fault, budget).run();
+}
 
 Value read_json_text(std::string_view text, std::string& fault, std::size_t& at) {
     JsonReader reader(text, fault);

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "recipe/govalue/budget.hpp"
 #include "recipe/govalue/value.hpp"
 
 namespace kmm::recipe::tmpl {
@@ -24,7 +25,7 @@ struct JsonStyle {
 [[nodiscard]] std::string json_quoted(std::string_view text, bool html);
 /// All numbers are float64. On a fault, `fault` says what Go says and nil is returned; if the only fault is a number
 /// that float64 does not hold, the rest with nil in its place.
-[[nodiscard]] Value read_json_text(std::string_view text, std::string& fault);
+[[nodiscard]] Value read_json_text(std::string_view text, std::string& fault, Budget* budget = nullptr);
 /// The same; `at` becomes the byte of the fault.
 [[nodiscard]] Value read_json_text(std::string_view text, std::string& fault, std::size_t& at);
 /// The value that `text` begins with; `at` becomes the byte behind it, or that of the fault.

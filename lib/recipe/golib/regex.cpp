@@ -13,6 +13,7 @@
 #include <re2/re2.h>
 
 #include "recipe/govalue/convert.hpp"
+#include "recipe/govalue/budget.hpp"
 #include "recipe/govalue/unicode.hpp"
 #include "recipe/govalue/value.hpp"
 
@@ -204,26 +205,27 @@ struct Match {
     std::vector<re2::StringPiece> groups;
 };
 
-/// All matches as Go finds them: an empty one right behind another does not count.
-std::vector<Match> matches(const re2::RE2& expression, const std::string& text, std::int64_t most) {
-    std::vector<Match> found;
+/// Gives `take` all matches as Go finds them: an empty one right behind another does not count. `take` returns false to
+/// stop.
+template <typename Take>
+void each_match(const re2::RE2& expression, const std::string& text, std::int64_t most, Take&& take) {
     const int groups = expression.NumberOfCapturingGroups() + 1;
     std::size_t at = 0;
     std::size_t last_end = std::string::npos;
     const re2::StringPiece whole(text);
-    while (at <= text.size() && (most < 0 || static_cast<std::int64_t>(found.size()) < most)) {
-        Match match;
-        match.groups.resize(static_cast<std::size_t>(groups));
-        if (!expression.Match(whole, at, text.size(), re2::RE2::UNANCHORED, match.groups.data(), groups)) { break; }
+    Match match;
+    match.groups.resize(static_cast<std::size_t>(groups));
+    for (std::int64_t found = 0; at <= text.size() && (most < 0 || found < most);) {
+        if (!expression.Match(whole, at, text.size(), re2::RE2::UNANCHORED, match.groups.data(), groups)) { return; }
         match.start = static_cast<std::size_t>(match.groups[0].data() - text.data());
         match.end = match.start + match.groups[0].size();
         const bool is_empty = match.start == match.end;
         const bool accept = !(is_empty && match.start == last_end);
         at = is_empty ? match.end + (match.end < text.size() ? decode(text, match.end).width : 1) : match.end;
         last_end = match.end;
-        if (accept) { found.push_back(std::move(match)); }
+        if (accept && !take(match)) { return; }
+        found += accept ? 1 : 0;
     }
-    return found;
 }
 
 /// Go's Expand: $1, ${1}, $name, $$.
@@ -260,6 +262,7 @@ std::string expanded(const re2::RE2& expression, const Match& match, std::string
             number = static_cast<std::size_t>(named->second);
         }
         if (number < match.groups.size()) { out += std::string(match.groups[number]); }
+        check_size(out.size());
     }
     return out;
 }
@@ -270,11 +273,14 @@ bool regex_matches(const std::string& pattern, const std::string& text) {
     return re2::RE2::PartialMatch(text, compiled(pattern));
 }
 
-std::vector<std::string> regex_find(const std::string& pattern, const std::string& text, std::int64_t most) {
+std::vector<std::string> regex_find(const std::string& pattern, const std::string& text, std::int64_t most,
+                                    Budget& budget) {
     std::vector<std::string> found;
-    for (const auto& match : matches(compiled(pattern), text, most)) {
+    each_match(compiled(pattern), text, most, [&](const Match& match) {
+        budget.take(sizeof(std::string) + text_bytes(match.end - match.start));
         found.push_back(text.substr(match.start, match.end - match.start));
-    }
+        return true;
+    });
     return found;
 }
 
@@ -283,29 +289,35 @@ std::string regex_replace(const std::string& pattern, const std::string& text, c
     const re2::RE2& expression = compiled(pattern);
     std::string out;
     std::size_t at = 0;
-    for (const auto& match : matches(expression, text, -1)) {
+    each_match(expression, text, -1, [&](const Match& match) {
         out += text.substr(at, match.start - at);
         out += is_literal ? by : expanded(expression, match, by);
         at = match.end;
         check_size(out.size());
-    }
+        return true;
+    });
     return out + text.substr(at);
 }
 
 std::optional<std::vector<std::string>> regex_split(const std::string& pattern, const std::string& text,
-                                                    std::int64_t most) {
+                                                    std::int64_t most, Budget& budget) {
     const re2::RE2& expression = compiled(pattern);
     if (most == 0) { return std::nullopt; }
     if (!pattern.empty() && text.empty()) { return std::vector<std::string>{""}; }
     std::vector<std::string> pieces;
     std::size_t start = 0, end = 0;
-    for (const auto& match : matches(expression, text, most)) {
-        if (most > 0 && static_cast<std::int64_t>(pieces.size()) == most - 1) { break; }
+    const auto put = [&](std::size_t size) {
+        budget.take(sizeof(std::string) + text_bytes(std::min(size, text.size() - start)));
+        pieces.push_back(text.substr(start, size));
+    };
+    each_match(expression, text, most, [&](const Match& match) {
+        if (most > 0 && static_cast<std::int64_t>(pieces.size()) == most - 1) { return false; }
         end = match.start;
-        if (match.end != 0) { pieces.push_back(text.substr(start, end - start)); }
+        if (match.end != 0) { put(end - start); }
         start = match.end;
-    }
-    if (end != text.size()) { pieces.push_back(text.substr(start)); }
+        return true;
+    });
+    if (end != text.size()) { put(std::string::npos); }
     return pieces;
 }
 

@@ -9,7 +9,6 @@
 #include "recipe/govalue/clock.hpp"
 #include "recipe/govalue/convert.hpp"
 #include "recipe/govalue/format.hpp"
-#include "recipe/govalue/text.hpp"
 #include "recipe/govalue/unicode.hpp"
 
 namespace kmm::recipe::tmpl {
@@ -38,12 +37,12 @@ std::string toml_quoted(std::string_view text) {
     return out + '"';
 }
 
-std::string toml_key(const std::string& key) {
+std::string toml_key(std::string_view key) {
     const bool bare = !key.empty() && std::all_of(key.begin(), key.end(), [](char c) {
         const auto byte = static_cast<unsigned char>(c);
         return byte < 0x80 && (is_letter(byte) || is_digit(byte) || c == '_' || c == '-');
     });
-    return bare ? key : toml_quoted(key);
+    return bare ? std::string(key) : toml_quoted(key);
 }
 
 class TomlWriter {
@@ -59,8 +58,9 @@ public:
         }
     }
 
-    void table(const std::vector<std::string>& path, const Value& value) {
+    void table(const std::vector<std::string_view>& path, const Value& value) {
         if (path.size() > k_toml_depth_max) { throw Fault{"a value is nested too deep", "recipe-too-large", ""}; }
+        check_size(out.size());
         if (path.size() == 1) { line(); }
         if (!path.empty()) {
             out += indent(path) + '[' + path_text(path) + ']';
@@ -70,12 +70,17 @@ public:
     }
 
 private:
-    static std::string indent(const std::vector<std::string>& path) { return std::string((path.size() - 1) * 2, ' '); }
+    using Path = std::vector<std::string_view>;  ///< of keys that the value holds
 
-    static std::string path_text(const std::vector<std::string>& path) {
-        std::vector<std::string> keys;
-        for (const auto& key : path) { keys.push_back(toml_key(key)); }
-        return join_texts(keys, ".");
+    static std::string indent(const Path& path) { return std::string((path.size() - 1) * 2, ' '); }
+
+    static std::string path_text(const Path& path) {
+        std::string text;
+        for (const auto key : path) {
+            text += (text.empty() ? "" : ".") + toml_key(key);
+            check_size(text.size());
+        }
+        return text;
     }
 
     void line() {
@@ -104,7 +109,7 @@ private:
         return value.is_nil() || ((value.is_map() || value.is_list()) && value.is_none());
     }
 
-    void members(const std::vector<std::string>& path, const Value& value) {
+    void members(const Path& path, const Value& value) {
         for (const bool tables : {false, true}) {
             for (const auto& [key, member] : value.members()) {
                 if (is_absent(member) || (is_hash(member) || all_tables(member)) != tables) { continue; }
@@ -123,9 +128,10 @@ private:
         }
     }
 
-    void array_of_tables(const std::vector<std::string>& path, const Value& value) {
+    void array_of_tables(const Path& path, const Value& value) {
         for (const auto& item : value.items()) {
             line();
+            check_size(out.size());
             out += indent(path) + "[[" + path_text(path) + "]]";
             line();
             members(path, item);
@@ -134,6 +140,7 @@ private:
 
     void element(const Value& value, int depth) {
         if (depth > k_toml_depth_max) { throw Fault{"a value is nested too deep", "recipe-too-large", ""}; }
+        check_size(out.size());
         switch (value.type()) {
             case Type::boolean: out += value.as_bool() ? "true" : "false"; return;
             case Type::integer:
@@ -163,7 +170,7 @@ private:
     }
 
     void inline_table(const Value& value, int depth) {
-        std::vector<std::pair<std::string, const Value*>> direct, tables;
+        std::vector<std::pair<std::string_view, const Value*>> direct, tables;
         for (const auto& [key, member] : value.members()) {
             (!is_absent(member) && (is_hash(member) || all_tables(member)) ? tables : direct)
                 .emplace_back(key, &member);

@@ -43,7 +43,7 @@ struct TomlNode {
 
 class TomlReader {
 public:
-    explicit TomlReader(std::string_view text) : text_(text) {
+    TomlReader(std::string_view text, Budget* budget) : text_(text), budget_(budget) {
         if (text_.starts_with("\xEF\xBB\xBF")) { text_.remove_prefix(3); }
     }
 
@@ -65,7 +65,13 @@ public:
 private:
     std::string_view text_;
     std::size_t at_ = 0;
+    Budget* budget_;
     TomlNode root_;
+
+    /// Before a node, which takes more room than its text, twice for a moment.
+    void ask(std::size_t key_size) {
+        if (budget_ != nullptr) { budget_->take(sizeof(TomlNode) + member_bytes(key_size) + k_held_bytes); }
+    }
 
     Fault bad(std::string_view message) const {
         const auto line = std::count(text_.begin(), text_.begin() + static_cast<std::ptrdiff_t>(at_), '\n') + 1;
@@ -134,6 +140,7 @@ private:
         TomlNode* table = &root_;
         for (std::size_t i = 0; i < path.size(); ++i) {
             const bool is_last = i + 1 == path.size();
+            ask(path[i].size());
             const auto [place, is_new] = table->members.try_emplace(path[i]);
             TomlNode& one = place->second;
             if (is_last && is_list) {
@@ -158,12 +165,14 @@ private:
         skip_blanks();
         TomlNode* table = &within;
         for (std::size_t i = 0; i + 1 < path.size(); ++i) {
+            ask(path[i].size());
             const auto [place, is_new] = table->members.try_emplace(path[i]);
             TomlNode& one = place->second;
             one.is_implied = one.is_implied || is_new;
             if (one.kind != TomlNode::Kind::table) { throw twice(path[i]); }
             table = &one;
         }
+        ask(path.back().size());
         const auto [place, is_new] = table->members.try_emplace(path.back());
         TomlNode& one = place->second;
         TomlNode made = value(depth + 1);
@@ -206,6 +215,7 @@ private:
         for (;;) {
             skip_lines();
             if (take("]")) { return Value::list(std::move(items)); }
+            ask(0);
             items.push_back(value(depth + 1).value());
             skip_lines();
             if (!take(",") && peek() != ']') { throw bad("expected ',' or ']' behind an item"); }
@@ -396,6 +406,6 @@ private:
 
 }  // namespace
 
-Value read_toml(std::string_view text) { return TomlReader(text).read(); }
+Value read_toml(std::string_view text, Budget* budget) { return TomlReader(text, budget).read(); }
 
 }  // namespace kmm::recipe::tmpl

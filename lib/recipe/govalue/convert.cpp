@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "recipe/govalue/budget.hpp"
 #include "recipe/govalue/format.hpp"
 
 namespace kmm::recipe::tmpl {
@@ -22,16 +23,20 @@ std::string text_of(const Value& value) {
     return print_value(value);
 }
 
-std::vector<std::string> texts_of(const Value& value) {
+std::vector<std::string> texts_of(const Value& value, Budget& budget) {
     std::vector<std::string> texts;
+    const auto put = [&](std::string text) {
+        budget.take(sizeof(std::string) + text_bytes(text.size()));
+        texts.push_back(std::move(text));
+    };
     if (value.type() == Type::bytes) {
-        for (const char c : value.text()) { texts.push_back(std::to_string(static_cast<unsigned char>(c))); }
+        for (const char c : value.text()) { put(std::to_string(static_cast<unsigned char>(c))); }
     } else if (value.is_list()) {
         for (const auto& item : value.items()) {
-            if (!item.is_nil()) { texts.push_back(text_of(item)); }
+            if (!item.is_nil()) { put(text_of(item)); }
         }
     } else if (!value.is_nil()) {
-        texts.push_back(text_of(value));
+        put(text_of(value));
     }
     return texts;
 }

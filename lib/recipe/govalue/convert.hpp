@@ -18,8 +18,8 @@ inline constexpr std::size_t k_output_max = 64U << 20U;
 
 /// Sprig's strval: the text itself, else `%v`.
 [[nodiscard]] std::string text_of(const Value& value);
-/// Sprig's strslice: the texts of a list without nils; of another value, its text alone.
-[[nodiscard]] std::vector<std::string> texts_of(const Value& value);
+/// Sprig's strslice: the texts of a list without nils; of another value, its text alone. Asks `budget` for each.
+[[nodiscard]] std::vector<std::string> texts_of(const Value& value, Budget& budget);
 /// cast.ToInt64 and cast.ToFloat64: 0 for what is no number.
 [[nodiscard]] std::int64_t to_int(const Value& value);
 [[nodiscard]] double to_real(const Value& value);

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "recipe/govalue/clock.hpp"
+#include "recipe/govalue/convert.hpp"
 #include "recipe/govalue/format.hpp"
 #include "recipe/govalue/unicode.hpp"
 
@@ -399,6 +400,7 @@ private:
     /// A nil in a list or map is "<nil>" whatever the verb.
     void element(const Value& item, char32_t verb, int depth) {
         if (depth > 200) { throw Fault{"a value is nested too deep to print", "recipe-too-large"}; }
+        check_size(out.size());
         value(item, verb, depth + 1);
     }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "recipe/govalue/text.hpp"
 
+#include "recipe/govalue/budget.hpp"
 #include "recipe/govalue/convert.hpp"
 #include "recipe/govalue/unicode.hpp"
 
@@ -32,27 +33,32 @@ std::string replace_all(std::string_view text, std::string_view what, std::strin
     return out;
 }
 
-std::vector<std::string> split_text(std::string_view text, std::string_view separator, std::int64_t count) {
+std::vector<std::string> split_text(std::string_view text, std::string_view separator, std::int64_t count,
+                                    Budget* budget) {
     std::vector<std::string> pieces;
+    const auto put = [&](std::string_view piece) {
+        if (budget != nullptr) { budget->take(sizeof(std::string) + text_bytes(piece.size())); }
+        pieces.emplace_back(piece);
+    };
     if (count == 0) { return pieces; }
     const auto full = [&] { return count > 0 && static_cast<std::int64_t>(pieces.size()) + 1 >= count; };
     std::size_t at = 0;
     if (separator.empty()) {
         while (at < text.size() && !full()) {
             const std::size_t width = decode(text, at).width;
-            pieces.emplace_back(text.substr(at, width));
+            put(text.substr(at, width));
             at += width;
         }
-        if (at < text.size()) { pieces.emplace_back(text.substr(at)); }
+        if (at < text.size()) { put(text.substr(at)); }
         return pieces;
     }
     while (!full()) {
         const std::size_t found = text.find(separator, at);
         if (found == std::string_view::npos) { break; }
-        pieces.emplace_back(text.substr(at, found - at));
+        put(text.substr(at, found - at));
         at = found + separator.size();
     }
-    pieces.emplace_back(text.substr(at));
+    put(text.substr(at));
     return pieces;
 }
 

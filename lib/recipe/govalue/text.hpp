@@ -9,11 +9,14 @@
 
 namespace kmm::recipe::tmpl {
 
+class Budget;
+
 /// strings.ReplaceAll: an empty `what` matches before each character and at the end.
 [[nodiscard]] std::string replace_all(std::string_view text, std::string_view what, std::string_view by);
-/// strings.SplitN; `count` -1 for all. An empty separator splits into characters.
+/// strings.SplitN; `count` -1 for all. An empty separator splits into characters. Asks `budget` before each piece, if
+/// there is one.
 [[nodiscard]] std::vector<std::string> split_text(std::string_view text, std::string_view separator,
-                                                  std::int64_t count = -1);
+                                                  std::int64_t count = -1, Budget* budget = nullptr);
 /// strings.TrimSpace.
 [[nodiscard]] std::string_view trim_space(std::string_view text);
 /// strings.Trim: without characters of `set` at both ends.

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/text.hpp"
+#include "recipe/govalue/budget.hpp"
 #include "recipe/govalue/format.hpp"
 
 namespace kmm::recipe::tmpl {
@@ -42,10 +43,10 @@ Value Value::list(List items, Type type) {
     return value;
 }
 
-Value Value::strings(const std::vector<std::string>& items) {
+Value Value::strings(std::vector<std::string> items) {
     List made;
     made.reserve(items.size());
-    for (const auto& item : items) { made.push_back(string(item)); }
+    for (auto& item : items) { made.push_back(string(std::move(item))); }
     return list(std::move(made), Type::strings);
 }
 
@@ -129,10 +130,15 @@ Value Value::appended(Value item) const {
 }
 
 std::uint64_t Value::own_bytes() const noexcept {
-    constexpr std::uint64_t k_member = sizeof(Map::value_type) + 4 * sizeof(void*);
     if (ref_.use_count() != 1) { return 0; }
-    if (is_text() || type_ == Type::bytes) { return text().size(); }
-    return is_list() ? items().size() * sizeof(Value) : is_map() ? members().size() * k_member : 0;
+    std::uint64_t bytes = k_held_bytes + text().size() + items().size() * sizeof(Value);
+    for (const auto& item : items()) { bytes += item.own_bytes(); }
+    for (const auto& [key, member] : members()) { bytes += member_bytes(key.size()) + member.own_bytes(); }
+    if (const Record* record = as_record()) {
+        bytes += record->text.size();
+        for (const auto& field : record->fields) { bytes += sizeof(field) + field.value.own_bytes(); }
+    }
+    return bytes;
 }
 
 const Record* Value::as_record() const noexcept {
@@ -272,18 +278,24 @@ bool equal_at(const Value& a, const Value& b, int depth) {
     return a.as_int() == b.as_int();
 }
 
-Value copy_at(const Value& value, int depth) {
+Value copy_at(const Value& value, Budget* budget, int depth) {
     check_depth(depth);
+    const auto ask = [&](std::uint64_t bytes) {
+        if (budget != nullptr) { budget->take(bytes); }
+    };
     if (value.is_list() && !value.is_none()) {
         List items;
+        ask(k_held_bytes + value.items().size() * sizeof(Value));
         items.reserve(value.items().size());
-        for (const auto& item : value.items()) { items.push_back(copy_at(item, depth + 1)); }
+        for (const auto& item : value.items()) { items.push_back(copy_at(item, budget, depth + 1)); }
         return Value::list(std::move(items), value.type());
     }
     if (value.is_map() && !value.is_none()) {
         Map members;
+        ask(k_held_bytes);
         for (const auto& [key, member] : value.members()) {
-            members.emplace_hint(members.end(), key, copy_at(member, depth + 1));
+            ask(member_bytes(key.size()));
+            members.emplace_hint(members.end(), key, copy_at(member, budget, depth + 1));
         }
         return Value::map(std::move(members), value.type());
     }
@@ -294,7 +306,7 @@ Value copy_at(const Value& value, int depth) {
 
 bool deep_equal(const Value& a, const Value& b) { return equal_at(a, b, 0); }
 
-Value deep_copy(const Value& value) { return copy_at(value, 0); }
+Value deep_copy(const Value& value, Budget* budget) { return copy_at(value, budget, 0); }
 
 std::string describe(const Value& value) {
     if (value.is_nil()) { return "nil"; }

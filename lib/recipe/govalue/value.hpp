@@ -40,6 +40,7 @@ enum class Type : std::uint8_t {
     record,      ///< a struct or a pointer to one, see Record
 };
 
+class Budget;
 class Value;
 struct Record;
 using List = std::vector<Value>;
@@ -67,7 +68,7 @@ public:
     [[nodiscard]] static Value list(List items, Type type = Type::list);
     /// A nil slice or map: empty, and null in JSON.
     [[nodiscard]] static Value none(Type type) { return Value(type); }
-    [[nodiscard]] static Value strings(const std::vector<std::string>& items);
+    [[nodiscard]] static Value strings(std::vector<std::string> items);
     /// `type` is map, values, string_map or files.
     [[nodiscard]] static Value map(Map members, Type type = Type::map);
     /// .Files; `ends_with_empty` is whether Lines has an empty line after the last line feed, as in Helm 3.7.
@@ -106,8 +107,8 @@ public:
     [[nodiscard]] const Time& as_time() const noexcept;
     /// The same members or items seen as another type of the same shape.
     [[nodiscard]] Value as(Type type) const;
-    /// Bytes of the text, list or map that this value alone holds, without what is in their items; 0 for what is shared
-    /// with another value, which has made it.
+    /// Bytes of what this value alone holds, down to the last item; 0 for what is shared with another value, which has
+    /// made it.
     [[nodiscard]] std::uint64_t own_bytes() const noexcept;
     /// Whether both share what they hold.
     [[nodiscard]] bool same_ref(const Value& other) const noexcept { return ref_ == other.ref_; }
@@ -123,6 +124,13 @@ private:
     } scalar_;
     std::shared_ptr<void> ref_;
 };
+
+/// What a text of so many bytes takes in a list, and a member of a map without its value.
+constexpr std::uint64_t k_held_bytes = 64;  ///< what a Value shares, without its items and bytes
+constexpr std::uint64_t text_bytes(std::size_t size) { return sizeof(Value) + k_held_bytes + size; }
+constexpr std::uint64_t member_bytes(std::size_t key_size) {
+    return sizeof(Map::value_type) + 4 * sizeof(void*) + key_size;
+}
 
 /// A function of a record. `parameters` has a letter for each: s string, i int, b bool, f float64, a anything.
 struct Method {
@@ -178,8 +186,8 @@ void require_known(const Record& record);
 [[nodiscard]] bool empty(const Value& value);
 /// reflect.DeepEqual: types count.
 [[nodiscard]] bool deep_equal(const Value& a, const Value& b);
-/// Maps and lists copied all the way down.
-[[nodiscard]] Value deep_copy(const Value& value);
+/// Maps and lists copied all the way down. Asks `budget` before each, if there is one.
+[[nodiscard]] Value deep_copy(const Value& value, Budget* budget = nullptr);
 /// A short form for messages: type and value, at most about 80 bytes.
 [[nodiscard]] std::string describe(const Value& value);
 

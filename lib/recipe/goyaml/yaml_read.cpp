@@ -23,6 +23,7 @@ namespace {
 constexpr int k_read_depth_max = 500;
 constexpr int k_retries_max = 100;
 constexpr std::uint64_t k_nodes_max = 4'000'000;
+constexpr std::uint64_t k_node_bytes = 128;  // a longer key, which aliases copy, counts as so many nodes more
 constexpr std::string_view k_long_tag = "tag:yaml.org,2002:";
 
 /// What stops the reading; becomes a YamlFault.
@@ -255,6 +256,7 @@ private:
                                 view(event.raw.data.scalar.tag) == "tag:yaml.org,2002:merge");
             const std::size_t line = event.raw.start_mark.line + 1;
             const std::string key = merge ? "" : key_text(event, depth);
+            count(key.size() / k_node_bytes, event);
             Event member;
             next(member);
             Value value = node(member, depth + 1);

@@ -34,7 +34,9 @@ std::string key_of(Call& call, const Value& value) {
 Value dict(Call& call, List& a) {
     Map members;
     for (std::size_t i = 0; i < a.size(); i += 2) {
-        members[key_of(call, a[i])] = i + 1 < a.size() ? a[i + 1] : Value::string("");
+        std::string key = key_of(call, a[i]);
+        call.run.budget.take(member_bytes(key.size()));
+        members[std::move(key)] = i + 1 < a.size() ? a[i + 1] : Value::string("");
     }
     return Value::map(std::move(members));
 }
@@ -45,6 +47,7 @@ Value get(Call&, List& a) {
 }
 
 Value set(Call& call, List& a) {
+    call.run.budget.take(member_bytes(a[1].text().size()));
     to_change(a[0])[a[1].text()] = a[2];
     call.run.remember(a[0]);
     return a[0].as(Type::map);
@@ -65,12 +68,15 @@ Value pluck(Call&, List& a) {
     return Value::list(std::move(found));
 }
 
-Value keys(Call&, List& a) {
+Value keys(Call& call, List& a) {
     std::vector<std::string> names;
     for (const auto& one : a) {
-        for (const auto& [key, value] : one.members()) { names.push_back(key); }
+        for (const auto& [key, value] : one.members()) {
+            call.run.budget.take(sizeof(std::string) + text_bytes(key.size()));
+            names.push_back(key);
+        }
     }
-    return Value::strings(names);
+    return Value::strings(std::move(names));
 }
 
 Value values(Call&, List& a) {
@@ -89,11 +95,13 @@ Value picked(const List& a, bool wanted) {
 }
 
 /// mergo.Merge of maps: members that are missing or empty are taken over, with `overwrite` all that are not empty.
-void merge_into(Map& target, const Map& source, bool overwrite, int depth) {
+void merge_into(Run& run, Map& target, const Map& source, bool overwrite, int depth) {
     if (depth > k_merge_depth_max) { throw Fault{"dictionaries are nested too deep to merge", "recipe-too-large", ""}; }
     for (const auto& [key, from] : source) {
+        run.step();
         const auto found = target.find(key);
         const bool there = found != target.end();
+        if (!there) { run.budget.take(member_bytes(key.size())); }
         const bool nil_slice = (from.is_list() || from.is_map() || from.type() == Type::bytes) && from.is_none();
         if (from.is_nil()) {
             if (overwrite) { target[key] = from; }
@@ -101,7 +109,7 @@ void merge_into(Map& target, const Map& source, bool overwrite, int depth) {
         }
         if (from.is_map() && !nil_slice && there && found->second.is_map()) {
             if (found->second.shared_map() != nullptr && !found->second.same_ref(from)) {
-                merge_into(*found->second.shared_map(), from.members(), overwrite, depth + 1);
+                merge_into(run, *found->second.shared_map(), from.members(), overwrite, depth + 1);
             }
             if (!empty(found->second)) { continue; }
         }
@@ -122,7 +130,7 @@ Value merged(Call& call, List& a, bool overwrite) {
     call.run.remember(a[0]);
     for (std::size_t i = 1; i < a.size(); ++i) {
         if (a[i].members().empty() || a[i].same_ref(a[0])) { continue; }
-        merge_into(to_change(a[0]), a[i].members(), overwrite, 0);
+        merge_into(call.run, to_change(a[0]), a[i].members(), overwrite, 0);
     }
     return a[0].as(Type::map);
 }
@@ -147,9 +155,9 @@ Value dig(Call&, List& a) {
 
 Value merge_plain(Call& call, List& a) { return merged(call, a, false); }
 Value merge_over(Call& call, List& a) { return merged(call, a, true); }
-Value copied(Call&, List& a) {
+Value copied(Call& call, List& a) {
     if (a[0].is_nil()) { throw Fault{"cannot copy nil"}; }
-    return deep_copy(a[0]);
+    return deep_copy(a[0], &call.run.budget);
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "recipe/golib/json.hpp"
 #include "recipe/govalue/convert.hpp"
 #include "recipe/sprig/sprig.hpp"
+#include "recipe/template/engine.hpp"
 
 namespace kmm::recipe::tmpl {
 
@@ -142,9 +143,9 @@ std::span<const Function> encoding_functions() {
         {"mustToRawJson", "a", false, [](Call&, List& a) { return json_text(a[0], {false, false}); }},
         {"mustToJson", "a", false, [](Call&, List& a) { return json_text(a[0], {}); }},
         {"mustFromJson", "s", false,
-         [](Call&, List& a) {
+         [](Call& call, List& a) {
              std::string fault;
-             Value value = read_json_text(a[0].text(), fault);
+             Value value = read_json_text(a[0].text(), fault, &call.run.budget);
              if (!fault.empty()) { throw Fault{fault}; }
              return value;
          }},

@@ -14,7 +14,8 @@ namespace kmm::recipe::tmpl {
 
 namespace {
 
-Value pushed(Call&, List& a) {
+Value pushed(Call& call, List& a) {
+    call.run.budget.take(sizeof(Value));
     return list_of(a[0], "push").appended(a[1]);
 }
 
@@ -101,7 +102,7 @@ Value concatenated(Call& call, List& a) {
     Value all = Value::none(Type::list);
     for (const auto& list : a) {
         const Value more = list_of(list, "concat");
-        call.run.make(more.items().size() * sizeof(Value));
+        call.run.budget.take(more.items().size() * sizeof(Value));
         if (all.items().empty() && more.type() == Type::list && !more.items().empty()) {
             all = more;
             continue;
@@ -116,7 +117,7 @@ Value concatenated(Call& call, List& a) {
     return all;
 }
 
-Value chunked(Call&, List& a) {
+Value chunked(Call& call, List& a) {
     const List items = items_of(a[1], "chunk");
     const std::int64_t size = a[0].as_int();
     if (size <= 0) {
@@ -129,23 +130,24 @@ Value chunked(Call&, List& a) {
     List chunks;
     for (std::size_t at = 0; at < items.size(); at += static_cast<std::size_t>(size)) {
         const std::size_t end = std::min(items.size(), at + static_cast<std::size_t>(size));
+        call.run.budget.take(sizeof(Value) + k_held_bytes + (end - at) * sizeof(Value));
         chunks.push_back(Value::list(
             List(items.begin() + static_cast<std::ptrdiff_t>(at), items.begin() + static_cast<std::ptrdiff_t>(end))));
     }
     return Value::list(std::move(chunks), Type::lists);
 }
 
-Value sorted(Call&, List& a) {
+Value sorted(Call& call, List& a) {
     if (!a[0].is_list() && a[0].type() != Type::bytes) { return Value::strings({text_of(a[0])}); }
-    auto texts = texts_of(a[0]);
+    auto texts = texts_of(a[0], call.run.budget);
     std::sort(texts.begin(), texts.end());
     // Go sorts a []string where it is.
     if (a[0].type() == Type::strings && !a[0].is_none()) {
         const auto shared = a[0].shared_items();
-        for (std::size_t i = 0; i < texts.size(); ++i) { shared[i] = Value::string(texts[i]); }
+        for (std::size_t i = 0; i < texts.size(); ++i) { shared[i] = Value::string(std::move(texts[i])); }
         return a[0];
     }
-    return Value::strings(texts);
+    return Value::strings(std::move(texts));
 }
 
 Value listed(Call&, List& a) { return Value::list(a); }

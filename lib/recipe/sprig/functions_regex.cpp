@@ -4,6 +4,7 @@
 
 #include "recipe/golib/regex.hpp"
 #include "recipe/sprig/sprig.hpp"
+#include "recipe/template/engine.hpp"
 
 namespace kmm::recipe::tmpl {
 
@@ -21,13 +22,13 @@ Value regex_match_or_false(Call& call, List& a) {
     }
 }
 
-Value find_all(Call&, List& a) {
-    auto found = regex_find(a[0].text(), a[1].text(), a[2].as_int());
+Value find_all(Call& call, List& a) {
+    auto found = regex_find(a[0].text(), a[1].text(), a[2].as_int(), call.run.budget);
     return found.empty() ? Value::none(Type::strings) : Value::strings(std::move(found));
 }
 
-Value find_one(Call&, List& a) {
-    const auto found = regex_find(a[0].text(), a[1].text(), 1);
+Value find_one(Call& call, List& a) {
+    const auto found = regex_find(a[0].text(), a[1].text(), 1, call.run.budget);
     return Value::string(found.empty() ? "" : found.front());
 }
 
@@ -36,9 +37,9 @@ Value replace_literal(Call&, List& a) {
     return Value::string(regex_replace(a[0].text(), a[1].text(), a[2].text(), true));
 }
 
-Value split(Call&, List& a) {
-    const auto pieces = regex_split(a[0].text(), a[1].text(), a[2].as_int());
-    return pieces ? Value::strings(*pieces) : Value::none(Type::strings);
+Value split(Call& call, List& a) {
+    auto pieces = regex_split(a[0].text(), a[1].text(), a[2].as_int(), call.run.budget);
+    return pieces ? Value::strings(std::move(*pieces)) : Value::none(Type::strings);
 }
 
 Value quote_meta(Call&, List& a) { return Value::string(regex_quote(a[0].text())); }

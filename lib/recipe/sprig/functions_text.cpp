@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sprig's functions of texts.
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -9,6 +10,7 @@
 #include "recipe/govalue/text.hpp"
 #include "recipe/govalue/unicode.hpp"
 #include "recipe/sprig/sprig.hpp"
+#include "recipe/template/engine.hpp"
 
 namespace kmm::recipe::tmpl {
 
@@ -94,29 +96,33 @@ std::string wrapped(const std::string& text, std::int64_t width, std::string lin
     return out + text.substr(offset);
 }
 
-Value split_map(const std::vector<std::string>& pieces) {
+Value split_map(Call& call, std::string_view text, std::string_view separator, std::int64_t count) {
+    auto pieces = split_text(text, separator, count, &call.run.budget);
     Map members;
     for (std::size_t i = 0; i < pieces.size(); ++i) {
-        members.emplace("_" + std::to_string(i), Value::string(pieces[i]));
+        std::string key = "_" + std::to_string(i);
+        call.run.budget.take(member_bytes(key.size()));
+        members.emplace(std::move(key), Value::string(std::move(pieces[i])));
     }
     return Value::map(std::move(members), Type::string_map);
 }
 
-std::string quoted_all(const List& a, bool single) {
-    std::vector<std::string> out;
+/// What `write` makes of each argument that is not nil, with blanks between.
+template <typename Write>
+std::string joined_all(const List& a, Write&& write) {
+    std::string out;
+    bool first = true;
     for (const auto& value : a) {
-        if (!value.is_nil()) { out.push_back(single ? '\'' + print_value(value) + '\'' : quote_text(text_of(value))); }
+        if (value.is_nil()) { continue; }
+        if (!std::exchange(first, false)) { out += ' '; }
+        out += write(value);
+        check_size(out.size());
     }
-    return join_texts(out, " ");
+    return out;
 }
 
-std::string cat_all(const List& a) {
-    std::vector<std::string> out;
-    for (const auto& value : a) {
-        if (!value.is_nil()) { out.push_back(print_value(value)); }
-    }
-    return join_texts(out, " ");
-}
+std::string quoted(const Value& value) { return quote_text(text_of(value)); }
+std::string single_quoted(const Value& value) { return '\'' + print_value(value) + '\''; }
 
 Value text(std::string made) { return Value::string(std::move(made)); }
 Value text(std::string_view made) { return Value::string(std::string(made)); }
@@ -156,21 +162,25 @@ std::span<const Function> text_functions() {
          [](Call&, List& a) { return Value::boolean(a[1].text().find(a[0].text()) != std::string::npos); }},
         {"hasPrefix", "ss", false, [](Call&, List& a) { return Value::boolean(a[1].text().starts_with(a[0].text())); }},
         {"hasSuffix", "ss", false, [](Call&, List& a) { return Value::boolean(a[1].text().ends_with(a[0].text())); }},
-        {"quote", "a", true, [](Call&, List& a) { return text(quoted_all(a, false)); }},
-        {"squote", "a", true, [](Call&, List& a) { return text(quoted_all(a, true)); }},
-        {"cat", "a", true, [](Call&, List& a) { return text(cat_all(a)); }},
+        {"quote", "a", true, [](Call&, List& a) { return text(joined_all(a, quoted)); }},
+        {"squote", "a", true, [](Call&, List& a) { return text(joined_all(a, single_quoted)); }},
+        {"cat", "a", true, [](Call&, List& a) { return text(joined_all(a, print_value)); }},
         {"indent", "is", false, [](Call&, List& a) { return text(indented(a[0].as_int(), a[1].text())); }},
         {"nindent", "is", false, [](Call&, List& a) { return text("\n" + indented(a[0].as_int(), a[1].text())); }},
         {"replace", "sss", false,
          [](Call&, List& a) { return text(replace_all(a[2].text(), a[0].text(), a[1].text())); }},
         {"plural", "ssi", false, [](Call&, List& a) { return a[2].as_int() == 1 ? a[0] : a[1]; }},
         {"toString", "a", false, [](Call&, List& a) { return text(text_of(a[0])); }},
-        {"toStrings", "a", false, [](Call&, List& a) { return Value::strings(texts_of(a[0])); }},
-        {"join", "sa", false, [](Call&, List& a) { return text(join_texts(texts_of(a[1]), a[0].text())); }},
-        {"split", "ss", false, [](Call&, List& a) { return split_map(split_text(a[1].text(), a[0].text())); }},
-        {"splitList", "ss", false, [](Call&, List& a) { return Value::strings(split_text(a[1].text(), a[0].text())); }},
+        {"toStrings", "a", false, [](Call& call, List& a) { return Value::strings(texts_of(a[0], call.run.budget)); }},
+        {"join", "sa", false,
+         [](Call& call, List& a) { return text(join_texts(texts_of(a[1], call.run.budget), a[0].text())); }},
+        {"split", "ss", false, [](Call& call, List& a) { return split_map(call, a[1].text(), a[0].text(), -1); }},
+        {"splitList", "ss", false,
+         [](Call& call, List& a) {
+             return Value::strings(split_text(a[1].text(), a[0].text(), -1, &call.run.budget));
+         }},
         {"splitn", "sis", false,
-         [](Call&, List& a) { return split_map(split_text(a[2].text(), a[0].text(), a[1].as_int())); }},
+         [](Call& call, List& a) { return split_map(call, a[2].text(), a[0].text(), a[1].as_int()); }},
         {"getHostByName", "s", false, [](Call&, List&) { return Value::string(""); }},
     };
     return table;

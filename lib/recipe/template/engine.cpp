@@ -132,15 +132,6 @@ Run::~Run() {
     for (auto& [map, value] : changed_) { value.shared_map()->clear(); }
 }
 
-void Run::make(std::uint64_t bytes) {
-    made_ += bytes;
-    if (made_ > limits_.made_max) {
-        throw Fault{fmt::format("the templates make more than {} of texts and lists",
-                                base::format_bytes(limits_.made_max)),
-                    "recipe-too-large", "does a text or list grow in a loop?"};
-    }
-}
-
 void Run::step(std::uint64_t steps) {
     steps_ += steps;
     if (steps_ > limits_.steps_max) {
@@ -191,7 +182,7 @@ const ParsedFiles::Trees& ParsedFiles::trees(const std::string& name, const std:
     auto& [source, trees] = files_[name];
     if (source == nullptr || source->text != text || source->name != file) {
         auto made = std::make_shared<Source>(Source{file, text});
-        trees = parse(name, made, library_);
+        trees = parse(name, made, library_, budget_);
         source = std::move(made);
     }
     return trees;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "recipe/govalue/budget.hpp"
 #include "recipe/govalue/convert.hpp"
 #include "recipe/govalue/value.hpp"
 #include "recipe/template/function.hpp"
@@ -18,10 +19,13 @@
 
 namespace kmm::recipe::tmpl {
 
+/// Bytes of what functions make, what is printed, and what is parsed.
+inline constexpr std::uint64_t k_made_max = std::uint64_t{1} << 30U;
+
 /// Bounds for hostile templates; exceeding one is data "recipe-too-large".
 struct Limits {
     std::uint64_t steps_max = 50'000'000;         ///< statements and operands, over all templates of an engine
-    std::uint64_t made_max = std::uint64_t{1} << 30U;  ///< bytes that functions make, over all templates of an engine
+    std::uint64_t made_max = k_made_max;          ///< bytes that are made, over all templates of an engine
     std::size_t depth_max = 1200;                 ///< templates that call each other
     std::size_t output_max = k_output_max;        ///< bytes of one template, and of one text that a function makes
 };
@@ -66,20 +70,20 @@ struct Output {
 /// What all executions of one engine share.
 class Run {
 public:
-    Run(const Library& library, const Limits& limits) : functions(library), limits_(limits) {}
+    Run(const Library& library, const Limits& limits) : functions(library), budget(limits.made_max), limits_(limits) {}
     ~Run();
     Run(const Run&) = delete;
     Run& operator=(const Run&) = delete;
     /// A map that templates have changed: it may contain itself. When the run ends it is emptied, so that nothing keeps
     /// it for ever.
-    void remember(const Value& map) { changed_.emplace(map.shared_map(), map); }
+    void remember(const Value& map) {
+        if (changed_.emplace(map.shared_map(), map).second) { budget.take(member_bytes(0)); }
+    }
     /// Counts steps; throws Fault "recipe-too-large".
     void step(std::uint64_t steps = 1);
-    /// Counts bytes that a function has made, or is to make, whether they are kept or not; throws Fault
-    /// "recipe-too-large".
-    void make(std::uint64_t bytes);
     const Limits& limits() const noexcept { return limits_; }
     const Library& functions;  ///< of `tpl`, and of methods
+    Budget budget;
     std::map<std::string, int, std::less<>> included;  ///< how deep `include` of a name is nested
     std::size_t depth = 0;
     std::size_t blocks = 0;    ///< blocks of templates that are at work
@@ -97,7 +101,7 @@ public:
 
 private:
     Limits limits_;
-    std::uint64_t steps_ = 0, made_ = 0;
+    std::uint64_t steps_ = 0;
     std::map<const Map*, Value> changed_;
 };
 
@@ -134,6 +138,7 @@ public:
 
 private:
     const Library& library_;
+    Budget budget_{k_made_max};
     std::map<std::string, std::pair<std::shared_ptr<const Source>, Trees>, std::less<>> files_;
 };
 

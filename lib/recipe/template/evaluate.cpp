@@ -128,7 +128,7 @@ Value Execution::field(const Value& dot, const Value& receiver, const Operand& o
         const List arguments = eval_arguments(dot, operand, name, method.parameters, false, command, last);
         return placed(
             operand.at, [&] { return std::pair(fmt::format("error calling {}", name), written(operand)); },
-            [&] { return method.call(arguments); });
+            [&] { return counted([&] { return method.call(arguments); }); });
     }
     const bool has_arguments = (command != nullptr && command->operands.size() > 1) || last != nullptr;
     if (const Record* record = receiver.as_record()) {
@@ -150,23 +150,6 @@ Value Execution::field(const Value& dot, const Value& receiver, const Operand& o
     fail(operand, fmt::format("can't evaluate field {} in type {}", name, type_name(receiver)), receiver);
 }
 
-namespace {
-
-/// Functions whose results share nothing with what they are given.
-bool is_deep(std::string_view function) noexcept {
-    return function.starts_with("from") || function.ends_with("eepCopy");
-}
-
-/// own_bytes() of a value and of all that is in it.
-std::uint64_t all_bytes(const Value& value) {
-    std::uint64_t bytes = value.own_bytes();
-    for (const auto& item : value.items()) { bytes += all_bytes(item); }
-    for (const auto& [key, member] : value.members()) { bytes += key.size() + all_bytes(member); }
-    return bytes;
-}
-
-}  // namespace
-
 Value Execution::call_function(const Value& dot, const Operand& operand, const Command* command, Final last) {
     const Function& function = *operand.function;
     if (function.name == "and" || function.name == "or") {
@@ -181,9 +164,7 @@ Value Execution::call_function(const Value& dot, const Operand& operand, const C
         };
         return placed(operand.at, shown, [&] {
             if (function.is_random) { use_placeholder(operand); }
-            Value made = function.call(call, arguments);
-            run_.make(is_deep(function.name) ? all_bytes(made) : made.own_bytes());
-            return made;
+            return counted([&] { return function.call(call, arguments); });
         });
     };
     if (function.name == "include" || function.name == "tpl") {

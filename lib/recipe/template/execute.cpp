@@ -72,6 +72,13 @@ Flow Execution::one(const Value& dot, const Statement& statement) {
 }
 
 void Execution::print(std::string_view text, std::size_t at, bool verbatim) {
+    if (out_.size() + text.size() > run_.limits().output_max) {
+        throw Error(Exit::data, "recipe-too-large",
+                    fmt::format("the output is larger than {}", base::format_bytes(run_.limits().output_max)))
+            .at(tree_.source->position(at))
+            .hint("is there a loop without an end?");
+    }
+    placed(at, shown_nothing, [&] { run_.budget.take(text.size() + sizeof(Origin::Mark)); });
     if (run_.output != nullptr && &out_ == &run_.output->text && !text.empty()) {
         run_.lines += static_cast<std::size_t>(
             std::count(out_.begin() + static_cast<std::ptrdiff_t>(run_.counted), out_.end(), '\n'));
@@ -82,12 +89,6 @@ void Execution::print(std::string_view text, std::size_t at, bool verbatim) {
         const auto first = text.find_first_not_of(" \t");
         const bool is_blank = first == std::string_view::npos || text[first] == '\n';
         run_.output->origin.add({run_.lines + 1, tree_.source, at, verbatim, leads, is_blank});
-    }
-    if (out_.size() + text.size() > run_.limits().output_max) {
-        throw Error(Exit::data, "recipe-too-large",
-                    fmt::format("the output is larger than {}", base::format_bytes(run_.limits().output_max)))
-            .at(tree_.source->position(at))
-            .hint("is there a loop without an end?");
     }
     out_ += text;
 }

@@ -72,6 +72,17 @@ private:
         }
     }
 
+    /// What `make` gives, counted as far as it did not do so itself. Throws Fault.
+    template <typename Make>
+    Value counted(Make&& make) {
+        const std::uint64_t before = run_.budget.taken();
+        Value made = make();
+        check_size(made.text().size());
+        const std::uint64_t bytes = made.own_bytes(), taken = run_.budget.taken() - before;
+        run_.budget.take(bytes > taken ? bytes - taken : 0);
+        return made;
+    }
+
     static std::pair<std::string, std::string> shown_nothing() { return {}; }
 
     /// Adds where a template was called to an error inside of it.

@@ -15,11 +15,14 @@ constexpr std::string_view k_left = "{{", k_right = "}}", k_comment = "/*", k_co
 constexpr std::array<std::string_view, 11> k_keywords{"block", "break", "continue", "define", "else", "end",
                                                       "if",    "range", "template", "with",   "nil"};
 
+/// A token and its share of the statement, the command or the operand that is made of it.
+constexpr std::uint64_t k_token_bytes = 256;
+
 bool is_blank(char c) noexcept { return k_blank.find(c) != std::string_view::npos; }
 
 class Lexer {
 public:
-    explicit Lexer(std::string_view text) : text_(text) {}
+    Lexer(std::string_view text, Budget& budget) : text_(text), budget_(budget) {}
 
     std::vector<Token> run() {
         while (!done_) {
@@ -34,12 +37,14 @@ public:
 
 private:
     std::string_view text_;
+    Budget& budget_;
     std::size_t at_ = 0;
     bool inside_ = false, done_ = false;
     int parens_ = 0;
     std::vector<Token> tokens_;
 
     void put(TokenKind kind, std::size_t from, std::size_t to) {
+        budget_.take(k_token_bytes + to - from);
         tokens_.push_back({kind, from, std::string(text_.substr(from, to - from))});
     }
 
@@ -273,6 +278,6 @@ std::string shown(const Token& token) {
     return token.text.size() > 10 ? quote_text(token.text.substr(0, 10)) + "..." : quote_text(token.text);
 }
 
-std::vector<Token> lex(std::string_view text) { return Lexer(text).run(); }
+std::vector<Token> lex(std::string_view text, Budget& budget) { return Lexer(text, budget).run(); }
 
 }  // namespace kmm::recipe::tmpl

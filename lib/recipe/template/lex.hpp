@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "recipe/govalue/budget.hpp"
+
 namespace kmm::recipe::tmpl {
 
 enum class TokenKind {
@@ -37,7 +39,7 @@ struct Token {
 /// As Go's messages name a token.
 [[nodiscard]] std::string shown(const Token& token);
 
-/// All tokens up to eof or the first fault. O(text).
-[[nodiscard]] std::vector<Token> lex(std::string_view text);
+/// All tokens up to eof or the first fault. O(text). Asks `budget` before each token for it and what is made of it.
+[[nodiscard]] std::vector<Token> lex(std::string_view text, Budget& budget);
 
 }  // namespace kmm::recipe::tmpl

@@ -188,8 +188,12 @@ Parser::End Parser::block(std::vector<Statement>& body, std::size_t at) {
 }
 
 std::vector<std::shared_ptr<const Tree>> parse(const std::string& name, std::shared_ptr<const Source> source,
-                                               const Library& library) {
-    return Parser(name, std::move(source), library).run();
+                                               const Library& library, Budget& budget) {
+    try {
+        return Parser(name, source, library, budget).run();
+    } catch (const Fault& fault) {
+        throw Error(Exit::data, fault.code, fault.message).at(source->position(0)).hint(fault.hint);
+    }
 }
 
 }  // namespace kmm::recipe::tmpl

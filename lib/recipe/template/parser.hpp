@@ -24,8 +24,9 @@ namespace kmm::recipe::tmpl {
 /// Go's text/template/parse of one text.
 class Parser {
 public:
-    Parser(const std::string& name, std::shared_ptr<const Source> source, const Library& library)
-        : name_(name), source_(std::move(source)), library_(library), tokens_(lex(source_->text)) {}
+    /// Throws Fault if `budget` does not suffice.
+    Parser(const std::string& name, std::shared_ptr<const Source> source, const Library& library, Budget& budget)
+        : name_(name), source_(std::move(source)), library_(library), tokens_(lex(source_->text, budget)) {}
 
     /// The trees of the text. Errors: those of parse().
     std::vector<std::shared_ptr<const Tree>> run();

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "recipe/govalue/budget.hpp"
 #include "recipe/govalue/value.hpp"
 #include "recipe/template/function.hpp"
 
@@ -88,9 +89,10 @@ struct Tree {
 [[nodiscard]] std::string written(const Pipe& pipe);
 
 /// The trees of one text: what it defines, and itself under `name`.
-/// Errors: data "template-syntax" and "unknown-function" with the position; "recipe-too-large" for nesting.
+/// Errors: data "template-syntax" and "unknown-function" with the position; "recipe-too-large" for nesting, and if
+/// `budget` does not suffice.
 [[nodiscard]] std::vector<std::shared_ptr<const Tree>> parse(const std::string& name,
                                                              std::shared_ptr<const Source> source,
-                                                             const Library& library);
+                                                             const Library& library, Budget& budget);
 
 }  // namespace kmm::recipe::tmpl

@@ -24,7 +24,8 @@ constexpr std::size_t k_size_max = 1'000'000;
 constexpr std::size_t k_readable_max = 256U << 10U;  ///< a longer one is gzip, the same bytes for the same release
 constexpr const char* k_damaged_hint =
     "restore it from a backup, or delete it: what only that release has then stays in the cluster";
-constexpr std::size_t k_plain_max = 64U << 20U;
+/// Of what a Secret unpacks to, which whoever may write Secrets there decides.
+constexpr std::size_t k_plain_max = 32U << 20U, k_values_max = 1'000'000;
 
 std::string name_of(const Release& release) {
     return fmt::format("kmm-upgrade.recipe.{}.v{}", release.recipe, release.revision);
@@ -38,7 +39,10 @@ Release decode_secret(const Node& secret) {
     if (!text || text->empty())
         throw Error(Exit::io, "state-damaged", place + " holds no release of a recipe").hint(k_damaged_hint);
     Diagnostics faults;
-    const auto documents = value::read_json(*text, place, faults);
+    value::ReadLimits limits;
+    limits.bytes_max = k_plain_max;
+    limits.json_nodes_max = k_values_max;
+    const auto documents = value::read_json(*text, place, faults, limits);
     if (has_errors(faults) || documents.empty())
         throw Error(Exit::io, "state-damaged",
                     fmt::format("{}: {}", place, faults.empty() ? "it is empty" : faults.front().message))
@@ -51,9 +55,26 @@ Release decode_secret(const Node& secret) {
     }
 }
 
-/// The member of the Secret.
+std::size_t values_in(const Node& node) {
+    std::size_t count = 1;
+    for (const auto& item : node.items()) count += values_in(item);
+    for (const auto& member : node.members()) count += values_in(member.value);
+    return count;
+}
+
+/// The member of the Secret. What decode_secret would not read is not written.
 std::string data_of(const Release& release) {
-    auto plain = value::to_json(upgrade::recipe::encode(release));
+    const auto tree = upgrade::recipe::encode(release);
+    auto plain = value::to_json(tree);
+    const auto require = [&](std::size_t found, std::size_t most, const char* what) {
+        if (found <= most) return;
+        throw Error(Exit::data, "release-too-large",
+                    fmt::format("recipe {}: its objects have {} {}, expected at most {}", release.recipe, found, what,
+                                most))
+            .hint("split the recipe into several SpecialResources");
+    };
+    require(plain.size(), k_plain_max, "bytes");
+    require(values_in(tree), k_values_max, "values");
     if (plain.size() > k_readable_max) plain = base::to_gzip(plain);
     auto text = base::to_base64(plain);
     if (text.size() <= k_size_max) return text;

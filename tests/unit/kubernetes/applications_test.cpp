@@ -6,8 +6,11 @@
 #include <string>
 #include <vector>
 
+#include "base/gzip.hpp"
+#include "base/text.hpp"
 #include "kubernetes/check/checks.hpp"
 #include "unit/kubernetes/make_inventory.hpp"
+#include "value/writer.hpp"
 
 using namespace kmm;
 using namespace kmm::kubernetes;
@@ -87,6 +90,28 @@ std::string secret(const std::string& release, int revision, const std::string& 
 }  // namespace
 
 TEST_SUITE("kubernetes::applications") {
+
+TEST_CASE("a Helm release that unpacks to much more than Helm writes is not read, and the check says so") {
+    const auto with_manifest = [](const std::string& manifest) {
+        const auto text = value::to_json(value::Node::mapping({{"manifest", manifest}}));
+        auto object = secret("web", 1, "deployed");
+        object.replace(object.size() - 2, 2,
+                       ", data: {release: " + base::to_base64(base::to_base64(base::to_gzip(text))) + "}}\n");
+        return said(check_of("removed-api-helm", inventory_of(k_pod + object), with_apps("")));
+    };
+    const auto repeated = [](std::string_view text, std::size_t count) {
+        std::string all;
+        for (std::size_t i = 0; i < count; ++i) { all += text; }
+        return all;
+    };
+    const std::string_view small = "---\napiVersion: v1\nkind: ConfigMap\n", old = "apiVersion: policy/v1beta1\n"
+                                   "kind: PodDisruptionBudget\n";
+    CHECK(with_manifest(repeated(small, 200'000)).starts_with("OK "));
+    CHECK(with_manifest(repeated(small, 9) + "---\n" + std::string(old)).find("prod/web") != std::string::npos);
+    CHECK(with_manifest("[" + repeated("{},", 400'000) + "{}]") == "WARN prod/web cannot be read");
+    CHECK(with_manifest("[" + repeated("x                ,", 200'000) + "x]") == "WARN prod/web cannot be read");
+    CHECK(with_manifest(std::string(33U << 20U, ' ')) == "WARN prod/web cannot be read");
+}
 
 TEST_CASE("the network add-on has a check of its own") {
     const auto inventory = inventory_of(k_pod);

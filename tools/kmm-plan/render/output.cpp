@@ -116,14 +116,13 @@ private:
 };
 
 /// The bytes of a regular file; nullopt if there is none.
-std::optional<std::string> read_regular(const std::string& path) {
-    const sys::Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
-    const int number = errno;
-    if (!fd) {
-        if (number == ENOENT || number == ELOOP) { return std::nullopt; }
-        throw from_errno(number, fmt::format("cannot read {}", base::escape(path)));
-    }
-    if (occupant_of(path) != Occupant::file) { return std::nullopt; }
+std::optional<std::string> read_regular(const std::string& path, int directory = AT_FDCWD) {
+    const sys::Fd fd(::openat(directory, path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+    struct stat info {};
+    const int number = fd && ::fstat(fd.get(), &info) == 0 ? 0 : errno;
+    if (number == ENOENT || number == ELOOP) { return std::nullopt; }
+    if (number != 0) { throw from_errno(number, fmt::format("cannot read {}", base::escape(path))); }
+    if (!S_ISREG(info.st_mode)) { return std::nullopt; }
     return sys::read_fd(fd.get(), path);
 }
 
@@ -220,18 +219,66 @@ void compare_files(const OutPlace& place, const std::vector<OutputFile>& files, 
     }
 }
 
-/// Removes the directories that `name` was in, as far as they are empty now.
-void remove_empty_parents(const std::string& directory, const std::string& name) {
+/// The directory beneath `top` that `name` lies in. No link is followed. Empty, with errno, if there is none.
+sys::Fd open_parent(int top, const std::string& name) {
+    constexpr int flags = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+    sys::Fd at(::openat(top, ".", flags));
+    for (const auto& parent : parents_of(name)) {
+        if (!at) { break; }
+        at.reset(::openat(at.get(), sys::name_of(parent).c_str(), flags));
+    }
+    return at;
+}
+
+/// Removes the directories beneath `top` that `name` was in, as far as they are empty now.
+void remove_empty_parents(int top, const std::string& name) {
     auto parents = parents_of(name);
-    while (!parents.empty() && ::rmdir(path_of(directory, parents.back()).c_str()) == 0) { parents.pop_back(); }
+    while (!parents.empty()) {
+        const std::string& last = parents.back();
+        const sys::Fd above = open_parent(top, last);
+        if (!above || ::unlinkat(above.get(), sys::name_of(last).c_str(), AT_REMOVEDIR) != 0) { return; }
+        parents.pop_back();
+    }
+}
+
+/// What happened to a file that is not wanted any more.
+enum class Pruned { removed, was_gone, is_of_others };
+
+/// Removes the file `name` beneath `top` if its bytes are of these digests. A link is not what was written, be it the
+/// file or a directory on the way to it.
+Pruned prune_file(int top, const std::string& name, const std::set<std::string>& digests) {
+    const sys::Fd parent = open_parent(top, name);
+    if (!parent) {
+        const int number = errno;
+        if (number == ENOENT) { return Pruned::was_gone; }
+        if (number == ENOTDIR || number == ELOOP) { return Pruned::is_of_others; }
+        throw from_errno(number, "cannot open its directory");
+    }
+    const std::string last = sys::name_of(name);
+    struct stat info {};
+    if (::fstatat(parent.get(), last.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT) {
+        return Pruned::was_gone;
+    }
+    const auto bytes = read_regular(last, parent.get());
+    if (!bytes || digests.count(digest::sha256_hex(*bytes)) == 0) { return Pruned::is_of_others; }
+    if (::unlinkat(parent.get(), last.c_str(), 0) != 0) {
+        const int number = errno;
+        throw from_errno(number, fmt::format("cannot remove {}", base::escape(last)));
+    }
+    remove_empty_parents(top, name);
+    return Pruned::removed;
 }
 
 /// Removes what is no longer wanted, and takes it from the list.
 void prune_files(const std::string& directory, const std::set<std::string>& wanted, const std::set<std::string>& in_use,
                  OwnedFiles& owned, OutputChanges& changes) {
+    const sys::Fd top(::open(directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    if (!top) {
+        const int number = errno;
+        throw from_errno(number, fmt::format("cannot open {}", base::escape(directory)));
+    }
     for (auto it = owned.begin(); it != owned.end();) {
         const std::string& name = it->first;
-        const std::string path = path_of(directory, name);
         if (wanted.count(name) != 0) {
             ++it;
             continue;
@@ -241,19 +288,14 @@ void prune_files(const std::string& directory, const std::set<std::string>& want
             ++it;
             continue;
         }
-        const auto bytes = read_regular(path);
-        if (bytes && it->second.count(digest::sha256_hex(*bytes)) != 0) {
-            if (::unlink(path.c_str()) != 0) {
-                const int number = errno;
-                throw from_errno(number, fmt::format("cannot remove {}", base::escape(path)));
-            }
-            remove_empty_parents(directory, name);
-            changes.removed.push_back(name);
-        } else if (occupant_of(path) != Occupant::nothing) {
+        const Pruned what = with_context([&] { return "pruning " + base::escape(path_of(directory, name)); },
+                                         [&] { return prune_file(top.get(), name, it->second); });
+        if (what == Pruned::is_of_others) {
             changes.changed_by_others.push_back(name);
             ++it;
             continue;
         }
+        if (what == Pruned::removed) { changes.removed.push_back(name); }
         it = owned.erase(it);
     }
 }

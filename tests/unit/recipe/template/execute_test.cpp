@@ -287,6 +287,41 @@ TEST_CASE("limits") {
         const std::string text = "{{ $l := list 1 }}{{ range until 9999 }}{{ $l = " + grown + " }}{{ end }}";
         CHECK(error_of(text, "d: {a: {b: [1, 2, 3]}}", small).code() == "recipe-too-large");
     }
+    // What makes more than it is given asks before it does: of 1 MiB that may be made there is hardly more.
+    const std::string texts = "{{ $t := repeat 60000 `,a` }}", shared = "{{ $l := list }}{{ range until 40 }}"
+                              "{{ $l = list $l $l }}{{ end }}{{ $t := `,` }}";
+    const std::string large = "{{ $t := repeat 60000 `,a` }}{{ $l := list }}{{ range until 100 }}"
+                              "{{ $l = append $l $t }}{{ end }}";
+    const std::pair<std::string, std::string> made_at_once[] = {
+        {texts, "split `,` $t"}, {texts, "splitList `,` $t"}, {texts, "splitList `` $t"},
+        {texts, "splitn `,` 50000 $t"},
+        {texts, "regexFindAll `a` $t -1"}, {texts, "mustRegexFindAll `a|` $t 40000"}, {texts, "regexSplit `,` $t -1"},
+        {texts, "fromJsonArray (printf `[0%s]` (repeat 60000 `,0`))"},
+        {texts, "mustFromJson (printf `[0%s]` (repeat 60000 `,0`))"},
+        {texts, "fromToml (printf `a = [0%s]` (repeat 60000 `,0`))"}, {texts, "tpl (repeat 20000 `{{.}}`) 1"},
+        {texts, "chunk 1 (until 25000)"}, {texts, "dict $t 1 (print $t $t) 1 (print $t $t $t) 1"},
+        {texts, "set (set (set (dict) $t 1) (print $t $t) 1) (print $t $t $t) 1"},
+        {shared, "deepCopy $l"}, {shared, "mustDeepCopy $l"}, {shared, "deepCopy (dict `a` $l)"},
+        {large, "toStrings $l"}, {large, "join $t $l"}, {large, "sortAlpha $l"},
+    };
+    for (const auto& [begin, call] : made_at_once) {
+        CAPTURE(call);
+        CHECK(error_of(begin + "{{ $x := " + call + " }}", "{}", small).code() == "recipe-too-large");
+    }
+    const std::string wide = "{{ $l := list }}{{ $t := repeat 10000000 `a` }}{{ range until 12 }}"
+                             "{{ $l = append $l $t }}{{ end }}{{ $x := ";
+    for (const std::string call : {"printf `%v` $l", "print $l", "toString $l", "toJson $l", "toYaml $l",
+                                   "toToml (dict `a` $l)", "regexReplaceAll `.+` $t `$0$0$0$0$0$0$0`",
+                                   "cat $t $t $t $t $t $t $t $t", "quote $t $t $t $t $t $t $t $t",
+                                   "js (repeat 20000000 `<`)"}) {
+        CAPTURE(call);
+        CHECK(error_of(wide + call + " }}").code() == "recipe-too-large");
+    }
+    // What is printed counts while a template that includes it has not ended.
+    CHECK(error_of("{{ define `a` }}{{ repeat 10000 `a` }}{{ if . }}{{ include `a` (sub . 1) }}{{ end }}{{ end }}"
+                   "{{ include `a` 60 }}", "{}", small).code() == "recipe-too-large");
+    CHECK(error_of("{{ range 20000 }}x{{ end }}{{ range 20000 }}x{{ end }}", "{}", small).code() ==
+          "recipe-too-large");
     // What is passed on is made once, and a list that grows by one shares what it had.
     const std::string passed = "{{ $l := until 1000 }}{{ $t := repeat 10000 `a` }}{{ $k := list }}"
                                "{{ range $l }}{{ $k = append $k . }}{{ $_ := default $l $l }}{{ $_ := default `` $t }}"

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
+#include "base/gzip.hpp"
+#include "base/text.hpp"
 #include "unit/upgrade/drive_recipe/recipe_life.hpp"
 #include "upgrade/drive_recipe/release_store.hpp"
 
@@ -47,6 +49,32 @@ TEST_CASE("a release with copies for many kernels fits a Secret") {
     REQUIRE(found.size() == 1);
     CHECK(found[0].states.at(0).objects.size() == 40);
     CHECK(found[0].states.at(0).objects[39].object.get_string({"data", "text"}).size() == 50'000);
+}
+
+TEST_CASE("a Secret that unpacks to more than a release has is not read, and none is written") {
+    MemoryApi api;
+    IdleClock clock;
+    FixedRandom random;
+    const auto client = client_of(api, clock, random);
+    ReleaseStore store(*client, "kube-system");
+    const auto code_of = [](const auto& act) -> std::string {
+        try {
+            act();
+        } catch (const Error& error) { return error.code(); }
+        return "";
+    };
+    CHECK(code_of([&] { store.put(large_release(800, 50'000)); }) == "release-too-large");
+    std::string values = "[0";
+    for (int i = 0; i < 1'100'000; ++i) { values += ",0"; }
+    for (const auto& text : {values + "]", "{\"a\": \"" + std::string(33U << 20U, 'a') + "\"}"}) {
+        MemoryApi other;
+        const auto writer = client_of(other, clock, random);
+        auto object = json("{apiVersion: v1, kind: Secret, metadata: {name: kmm-upgrade.recipe.demo.v1, namespace: "
+                           "kube-system, labels: {kmmtools.dev/release-of: demo}}, type: kmmtools.dev/release}");
+        object.set("data", Node::mapping({{"release", base::to_base64(base::to_gzip(text))}}));
+        static_cast<void>(writer->create(kube::resources::k_secrets, object));
+        CHECK(code_of([&] { static_cast<void>(ReleaseStore(*writer, "kube-system").all()); }) == "state-damaged");
+    }
 }
 
 }
