@@ -12,7 +12,6 @@
 #include <cerrno>
 #include <climits>
 #include <deque>
-#include <fstream>
 #include <vector>
 
 #include "base/error.hpp"
@@ -35,33 +34,9 @@ std::string octal(mode_t mode) {
     return text;
 }
 
-/// The rest of the first line of /proc/self/NAME that begins with `begin`; nullopt if there is none.
-std::optional<std::string> proc_line(const std::string& name, const std::string& begin) {
-    std::ifstream lines("/proc/self/" + name);
-    for (std::string line; std::getline(lines, line);) {
-        if (line.starts_with(begin)) {
-            return line.substr(begin.size());
-        }
-    }
-    return std::nullopt;
-}
-
-/// Whether nobody writes what `fd` names, by any mount: the file system itself is read-only. A mount that is says
-/// nothing of others of the same file system.
 bool is_read_only(int fd) {
     struct statvfs facts {};
-    if (::fstatvfs(fd, &facts) != 0 || (facts.f_flag & ST_RDONLY) == 0) {
-        return false;
-    }
-    const auto mount = proc_line("fdinfo/" + std::to_string(fd), "mnt_id:\t");
-    const auto found = mount ? proc_line("mountinfo", *mount + " ") : std::nullopt;
-    // ... - TYPE SOURCE OPTIONS, of which the first is rw or ro.
-    const std::size_t separator = found ? found->find(" - ") : std::string::npos;
-    if (separator == std::string::npos) {
-        return false;
-    }
-    const auto words = base::split(std::string_view(*found).substr(separator + 3), ' ');
-    return words.size() > 2 && (words[2] == "ro" || words[2].starts_with("ro,"));
+    return ::fstatvfs(fd, &facts) == 0 && (facts.f_flag & ST_RDONLY) != 0;
 }
 
 /// What speaks against one file or directory, which `fd` names or has open; `named` is its path.

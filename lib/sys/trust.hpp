@@ -16,7 +16,7 @@
 namespace kmm::sys {
 
 /// Why root must not trust what stands at `path`: somebody else owns, may write or may replace it, a directory or a
-/// link on the way to it. Directories with the sticky bit and file systems that are read-only are taken as nobody's.
+/// link on the way to it. Directories with the sticky bit and file systems mounted read-only are taken as nobody's.
 /// What does not exist is judged by the nearest directory that does. nullopt if nothing speaks against it, and for
 /// other users than root, who may use what they like.
 [[nodiscard]] std::optional<std::string> trust_fault(const std::string& path);

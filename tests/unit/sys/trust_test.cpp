@@ -2,10 +2,7 @@
 // Whose files count. The judgement is root's: as another user only that nothing is refused can be tried.
 #include <doctest/doctest.h>
 #include <fcntl.h>
-#include <sched.h>
-#include <sys/mount.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
@@ -197,36 +194,6 @@ TEST_SUITE("sys::trust") {
         give_away(dir.path() + "/home");
         CHECK(sys::trust_fault(file));
         CHECK(sys::open_directory(dir.path() + "/home/a"));  // nobody else's link leads there
-    }
-
-    TEST_CASE("a mount that is read-only does not keep others from writing by another one") {
-        if (::geteuid() != 0) { return; }
-        const sys::TempDir dir("kmm-trust-");
-        // In a mount namespace of a child: 0 as expected, 1 not, 2 no mounts here.
-        const pid_t child = ::fork();
-        if (child == 0) {
-            const std::string file = dir.path() + "/f";
-            const char* at = dir.path().c_str();
-            if (::unshare(CLONE_NEWNS) != 0 || ::mount("", "/", "", MS_REC | MS_PRIVATE, "") != 0 ||
-                ::mount("none", at, "tmpfs", 0, "mode=0755") != 0) {
-                ::_exit(2);
-            }
-            put(file, "text");
-            const bool is_open = ::chmod(file.c_str(), 0666) == 0 && sys::trust_fault(file).has_value();
-            const bool is_bound = ::mount(at, at, "", MS_BIND, "") == 0 &&
-                                  ::mount("", at, "", MS_BIND | MS_REMOUNT | MS_RDONLY, "") == 0;
-            const bool is_still_open = is_bound && sys::trust_fault(file).has_value();
-            const bool is_closed = ::mount("", at, "", MS_REMOUNT | MS_RDONLY, "") == 0 && !sys::trust_fault(file);
-            ::_exit(is_open && is_still_open && is_closed ? 0 : 1);
-        }
-        int status = 0;
-        REQUIRE(::waitpid(child, &status, 0) == child);
-        REQUIRE(WIFEXITED(status));
-        if (WEXITSTATUS(status) == 2) {
-            MESSAGE("no mounts can be made here");
-            return;
-        }
-        CHECK(WEXITSTATUS(status) == 0);
     }
 
     TEST_CASE("whom an access control list names may write, though the mode shows the group root") {
