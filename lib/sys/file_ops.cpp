@@ -212,8 +212,8 @@ auto saying(const std::string& what, const Act& act) {
     }
 }
 
-/// The mode of the file at `path` that is our own: who else may put files there must not decide who may write, or run as
-/// us, what we write. Nullopt if there is none.
+/// The mode of the file at `path` that is our own: who else may put files there must not decide who may write, or run
+/// as us, what we write. Nullopt if there is none.
 std::optional<unsigned> kept_mode(const std::string& path) {
     struct stat own {};
     if (::lstat(path.c_str(), &own) != 0 || !S_ISREG(own.st_mode) || own.st_uid != ::geteuid()) return std::nullopt;
