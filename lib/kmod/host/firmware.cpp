@@ -21,6 +21,7 @@
 #include "sys/directory.hpp"
 #include "sys/durable_names.hpp"
 #include "sys/file_ops.hpp"
+#include "sys/trust.hpp"
 
 namespace kmm::kmod {
 
@@ -84,6 +85,10 @@ bool leaves_directory(const std::string& path) {
                 fmt::format("{}:{}: expected SHA256 ORIGIN MODULES PATH", base::escape(path), line))
         .hint("the list of installed firmware is damaged; look at the files beside it and remove it");
 }
+
+/// The kernel takes firmware, and this program the names of files to remove, from there: nobody else may write it, or
+/// put a link on the way.
+void require_own_directory(const std::string& path) { sys::require_trusted(path, "firmware directory"); }
 
 Manifest read_manifest(const std::string& directory) {
     Manifest manifest;
@@ -371,6 +376,8 @@ std::vector<std::string> remove_firmware(const FirmwareDirectory& to, const std:
 std::vector<FirmwareFile> install_firmware(sys::FileOps& ops, const std::string& from, const FirmwareDirectory& to,
                                            const std::string& owner, const FileDigests& digests) {
     const auto sources = FirmwareLister(from).run();
+    require_own_directory(to.path);
+    for (const auto& [file, source] : sources) require_own_directory(sys::parent_of(to.at(file)));
     const auto missing = missing_directories(to, sources);
     try {
         return install_files(ops, sources, missing, to, owner, digests);
@@ -385,8 +392,12 @@ std::vector<std::string> remove_firmware(sys::FileOps& ops, const FirmwareDirect
     const std::string& to = directory.path;
     std::error_code absent;
     if (!fs::is_directory(to, absent)) return {};
+    if (!fs::exists(fs::symlink_status(to + "/" + k_manifest, absent)) && sys::trust_fault(to)) return {};
+    require_own_directory(to);
     (void)sys::remove_temp_files(to);
     Manifest manifest = read_manifest(to);
+    for (const auto& [file, owned] : manifest.files)
+        if (owned.owners.contains(owner)) require_own_directory(sys::parent_of(directory.at(file)));
     std::vector<std::string> left;
     std::optional<Error> failed;
     bool changed = false;

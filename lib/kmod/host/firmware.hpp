@@ -60,8 +60,9 @@ bool set_firmware_search_path(const HostPaths& host, const std::string& path);
 /// NAME.kmm-saved.1 (or the next free number). Returned in path order. On an error the owner's files are removed again.
 /// Errors: from_errno; io "firmware-manifest" for a damaged list; unsafe "image-unsafe" for a link that leaves `from`
 /// and for names of the files that are kept here, "image-limit" for too many files or levels; integrity
-/// "firmware-changed" for a file whose bytes are not those of `digests`, or change while it is copied. When it returns,
-/// files and names are durable. Cost: one fsync per file and per directory.
+/// "firmware-changed" for a file whose bytes are not those of `digests`, or change while it is copied; no_permission
+/// "untrusted-file" if, as root, others may write a directory that files go to, or a link on the way is theirs. When it
+/// returns, files and names are durable. Cost: one fsync per file and per directory.
 std::vector<FirmwareFile> install_firmware(const std::string& from, const FirmwareDirectory& to,
                                            const std::string& owner, const FileDigests& digests = {});
 std::vector<FirmwareFile> install_firmware(sys::FileOps& ops, const std::string& from, const FirmwareDirectory& to,

@@ -11,6 +11,7 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "registry/layer/source.hpp"
+#include "registry/local/held_directories.hpp"
 #include "registry/local/image_sink.hpp"
 #include "registry/unpack/tar_reader.hpp"
 #include "sys/directory.hpp"
@@ -38,12 +39,13 @@ public:
                                     S_ISDIR(facts.st_mode) ? "a directory" : "no regular file"))
                 .hint("name a file: oci-archive:FILE:TAG");
         }
-        remove_what_kills_left();
+        const int parent = ops_.hold(sys::parent_of(reference_.path), HeldDirectories::Missing::refuse);
+        remove_what_kills_left(parent);
         create();
     }
     ~ArchiveSink() override {
         if (!done_) {
-            (void)::unlink(temporary_.c_str());
+            (void)ops_.remove(temporary_);
         }
     }
     ArchiveSink(const ArchiveSink&) = delete;
@@ -100,25 +102,23 @@ private:
         try {
             put_text("oci-layout", R"({"imageLayoutVersion":"1.0.0"})");
         } catch (...) {
-            (void)::unlink(temporary_.c_str());  // there will be no destructor
+            (void)ops_.remove(temporary_);  // there will be no destructor
             throw;
         }
     }
 
     /// Removes temporary files of this archive that nobody has locked. What cannot be looked at stays.
-    void remove_what_kills_left() const {
-        const std::string parent = sys::parent_of(reference_.path);
-        if (::access(parent.c_str(), R_OK | X_OK) != 0) {
+    void remove_what_kills_left(int parent) const {
+        if (::faccessat(parent, ".", R_OK | X_OK, 0) != 0) {
             return;
         }
         sys::each_entry(parent, [&](const sys::DirectoryEntry& entry) {
             if (entry.type != sys::EntryType::file || !sys::is_temp_name(entry.name, reference_.path)) {
                 return;
             }
-            const std::string path = parent + "/" + entry.name;
-            const sys::Fd left(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+            const sys::Fd left(::openat(parent, entry.name.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
             if (left && ::flock(left.get(), LOCK_EX | LOCK_NB) == 0) {
-                (void)::unlink(path.c_str());
+                (void)::unlinkat(parent, entry.name.c_str(), 0);
             }
         });
     }
@@ -133,7 +133,7 @@ private:
 
     LocalReference reference_;
     std::string temporary_;
-    sys::LinuxFileOps ops_;
+    HeldDirectories ops_;
     sys::Fd file_;
     TarWriter tar_;
     std::set<std::string> put_;

@@ -12,6 +12,7 @@
 #include "registry/client/document_service.hpp"
 #include "registry/layer/hash.hpp"
 #include "registry/layer/source.hpp"
+#include "registry/local/held_directories.hpp"
 #include "registry/local/image_sink.hpp"
 #include "sys/directory.hpp"
 #include "sys/fd.hpp"
@@ -31,7 +32,7 @@ public:
     LayoutSink(const LocalReference& reference, const Limits& limits, sandbox::Confined* parser)
         : reference_(reference), limits_(limits), parser_(parser) {
         (void)read_index();
-        sys::make_directories(reference_.path + "/blobs/sha256", 0755);
+        for (const char* below : {"", "/blobs", "/blobs/sha256"}) (void)ops_.hold(reference_.path + below);
         remove_what_kills_left();
         sys::write_file_atomically(ops_, reference_.path + "/oci-layout", R"({"imageLayoutVersion":"1.0.0"})",
                                    k_file_mode);
@@ -42,7 +43,7 @@ public:
     ~LayoutSink() override {
         if (alive_ && ::flock(alive_.get(), LOCK_EX | LOCK_NB) == 0) {
             for (const std::string& path : unnamed_) {
-                (void)::unlink(path.c_str());
+                (void)ops_.remove(path);
             }
         }
     }
@@ -54,7 +55,9 @@ public:
     }
 
     bool has(const image::Descriptor& blob) override {
-        const sys::Fd fd(::open(path_of(blob.digest).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+        const std::string path = path_of(blob.digest);
+        (void)ops_.hold(sys::parent_of(path));
+        const sys::Fd fd(::openat(ops_.of(path), blob.digest.hex.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
         if (!fd) {
             return false;
         }
@@ -68,7 +71,7 @@ public:
 
     void put_blob(const image::Descriptor& blob, int fd) override {
         const std::string path = path_of(blob.digest);
-        sys::make_directories(sys::parent_of(path), 0755);
+        (void)ops_.hold(sys::parent_of(path));
         FileSource source(fd);
         note(path);
         sys::write_file_atomically(ops_, path, [&](const sys::PutBytes& put) {
@@ -80,6 +83,7 @@ public:
 
     void put_manifest(const std::string& /*media_type*/, const std::string& text,
                       const image::Digest& digest) override {
+        (void)ops_.hold(sys::parent_of(path_of(digest)));
         note(path_of(digest));
         sys::write_file_atomically(ops_, path_of(digest), text, k_file_mode);
     }
@@ -103,7 +107,7 @@ public:
 private:
     /// Before a blob is written.
     void note(const std::string& path) {
-        if (::access(path.c_str(), F_OK) != 0) {
+        if (!ops_.exists(path)) {
             unnamed_.push_back(path);
         }
     }
@@ -139,13 +143,17 @@ private:
     /// Whoever writes here shares the lock of DIR/blobs until it ends: one that gets it alone knows that all temporary
     /// files are of processes that were killed. File systems without locks keep these files.
     void remove_what_kills_left() {
-        alive_.reset(::open((reference_.path + "/blobs").c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+        alive_.reset(open_again(reference_.path + "/blobs"));
         if (alive_ && ::flock(alive_.get(), LOCK_EX | LOCK_NB) == 0) {
             for (const char* below : {"", "/blobs/sha256", "/blobs/sha512"}) {
                 const std::string directory = reference_.path + below;
-                if (::access(directory.c_str(), F_OK) == 0) {
-                    (void)sys::remove_temp_files(directory);
-                }
+                if (directory.ends_with("512") && !ops_.exists(directory)) continue;
+                sys::each_entry(ops_.hold(directory), [&](const sys::DirectoryEntry& entry) {
+                    if (entry.type == sys::EntryType::file && entry.name.starts_with('.') &&
+                        entry.name.ends_with(".kmm-tmp")) {
+                        (void)ops_.remove(directory + "/" + entry.name);
+                    }
+                });
             }
         }
         if (alive_) static_cast<void>(sys::wait_for_lock(alive_.get(), LOCK_SH, reference_.path + "/blobs"));
@@ -153,9 +161,14 @@ private:
 
     /// Holds back others that add an image to this layout. File systems without locks do without.
     sys::Fd lock_directory() const {
-        sys::Fd directory(::open(reference_.path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+        sys::Fd directory(open_again(reference_.path));
         if (directory) static_cast<void>(sys::wait_for_lock(directory.get(), LOCK_EX, reference_.path));
         return directory;
+    }
+
+    /// A descriptor with locks of its own.
+    int open_again(const std::string& held) const {
+        return ::openat(ops_.of(held + "/."), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     }
 
     std::string path_of(const image::Digest& digest) const {
@@ -165,7 +178,7 @@ private:
     LocalReference reference_;
     Limits limits_;
     sandbox::Confined* parser_;
-    sys::LinuxFileOps ops_;
+    HeldDirectories ops_;
     sys::Fd alive_;
     std::vector<std::string> unnamed_;  ///< paths of blobs that nothing may need if this ends without a name
 };

@@ -11,6 +11,7 @@
 #include "base/error.hpp"
 #include "base/number.hpp"
 #include "base/text.hpp"
+#include "registry/unpack/tar_header.hpp"
 
 namespace kmm::registry {
 
@@ -28,47 +29,6 @@ constexpr std::size_t k_segments =
 constexpr std::string_view k_odd_types = "ADMNVX";
 /// POSIX, GNU tar (D K L M N S V), Solaris (A X), and old archives whose type is a NUL or a blank.
 constexpr std::string_view k_known_types{"\0 01234567ADKLMNSVXgx", 21};
-
-std::string_view text_in(std::string_view field) { return field.substr(0, field.find('\0')); }
-
-/// The number in a field, octal or in base 256, 0 for a blank one; nullopt for a negative one, for one behind a NUL,
-/// which only some readers look for, and for anything else.
-std::optional<std::uint64_t> number_in(std::string_view field) {
-    if (!field.empty() && field.front() == '\x80') {
-        std::uint64_t value = 0;
-        for (const char c : field.substr(1)) {
-            if (value >> 55U != 0) {
-                return std::nullopt;
-            }
-            value = value << 8U | static_cast<unsigned char>(c);
-        }
-        return value;
-    }
-    if (field.find_first_not_of(std::string_view("\0 ", 2)) == std::string_view::npos) {
-        return 0;
-    }
-    field = text_in(field);
-    while (field.starts_with(' ')) {
-        field.remove_prefix(1);
-    }
-    while (field.ends_with(' ')) {
-        field.remove_suffix(1);
-    }
-    return base::parse_number<std::uint64_t>(field, 8);
-}
-
-/// The sum of the bytes, or of what they are with a sign: old programs wrote that one, and readers take it.
-bool checksum_fits(std::string_view block) {
-    std::int64_t sum = 0;
-    std::int64_t with_signs = 0;
-    for (std::size_t i = 0; i < block.size(); ++i) {
-        const char byte = i >= 148 && i < 156 ? ' ' : block[i];
-        sum += static_cast<unsigned char>(byte);
-        with_signs += static_cast<signed char>(byte);
-    }
-    const auto said = number_in(block.substr(148, 8));
-    return said && (static_cast<std::int64_t>(*said) == sum || static_cast<std::int64_t>(*said) == with_signs);
-}
 
 /// How many bytes the segments of a sparse file in GNU's former format have: `block` lists up to `count` from `begin`
 /// on. nullopt if a number is none.
@@ -160,10 +120,8 @@ void TarScan::header() {
     }
     no_entry_ = false;
     const char type = block[156];
+    check_tar_header(block);
     auto size = number_in(block.substr(124, 12));
-    if (!checksum_fits(block)) {
-        throw Error(Exit::data, "bad-layer", "expected a tar archive, found a block that is not a header of one");
-    }
     if (!size) {  // libarchive takes what is before the fault
         throw Error(Exit::data, "bad-layer",
                     fmt::format("expected an octal number as size, found \"{}\" for \"{}\"",
@@ -232,8 +190,7 @@ void TarScan::check_stored(std::uint64_t segments) const {
                 fmt::format("expected the {} bytes of a sparse file that its map lists, found {}", segments, stored_));
 }
 
-/// For some a file whose name ends with a slash is a file, for others a directory; a prefix counts for all in a header
-/// of POSIX only.
+/// For some a file whose name ends with a slash is a file, for others a directory.
 void TarScan::entry(char type, std::string_view block) const {
     const std::string_view own = text_in(block.substr(0, 100));
     const std::string_view path = said_.path ? std::string_view(*said_.path) : own;
@@ -245,13 +202,6 @@ void TarScan::entry(char type, std::string_view block) const {
         throw Error(Exit::data, "bad-layer",
                     fmt::format("expected a sparse file in GNU's format of tar, found \"{}\" in another one",
                                 base::escape(path)));
-    }
-    const bool posix = block.substr(257, 8) == std::string_view("ustar\00000", 8);
-    if (!said_.path && !posix && block.substr(257, 6) == std::string_view("ustar\0", 6) && block[345] != '\0') {
-        throw Error(
-            Exit::data, "bad-layer",
-            fmt::format("expected version 00 of the tar format where a name has a prefix, found \"{}\" for \"{}\"",
-                        base::escape(block.substr(263, 2)), base::escape(own)));
     }
 }
 
@@ -276,7 +226,7 @@ void TarScan::take_extension(std::string_view bytes) {
 
 namespace {
 
-Error malformed_pax(const char* found) {
+Error malformed_pax(std::string_view found) {
     return Error(Exit::data, "bad-layer",
                  fmt::format("expected a pax header of records LENGTH KEY=VALUE in the layer, found {}", found));
 }
@@ -297,7 +247,9 @@ std::pair<std::string_view, std::string_view> next_record(std::string_view& byte
     if (equals == 0) throw malformed_pax("no key");
     // libarchive reads keys up to the NUL: another one than what other readers see.
     if (record.substr(0, equals).find('\0') != std::string_view::npos) throw malformed_pax("a NUL in a key");
-    return {record.substr(0, equals), record.substr(equals + 1)};
+    const std::pair result{record.substr(0, equals), record.substr(equals + 1)};
+    if (const auto found = fault_of_record(result.first, result.second); !found.empty()) throw malformed_pax(found);
+    return result;
 }
 
 /// What pax headers say of a sparse file: its map in one record, or in two for each segment; that of version 1.0 is
@@ -335,6 +287,8 @@ struct SparseMap {
         } else if (key == "GNU.sparse.numblocks") {
             segments = base::parse_number<std::uint64_t>(value);
             if (!segments) throw malformed_pax("no count of a sparse file's segments");
+        } else if (key.ends_with("size") && !base::parse_number<std::uint64_t>(value)) {
+            throw malformed_pax("a size of a sparse file that is not a number");
         }
     }
 

@@ -21,14 +21,14 @@ class TarScan final : public ByteSource {
 public:
     /// `input` must outlive this.
     explicit TarScan(ByteSource& input) : input_(input) {}
-    /// Errors: data "bad-layer" for a block that is no header where one must be, for a size that is no number, for an
-    /// entry of a type that neither POSIX nor GNU tar, star or Solaris know, for a sparse file in no format of GNU
-    /// tar or with other bytes than its map lists, for a pax header that is malformed or whose keys or names hold a
-    /// NUL, for an entry that is given two names or two pax headers, for a file whose name ends with a slash, for a
-    /// prefix that not every reader takes, for a hard link with content in a pax archive and content of what is
-    /// neither file nor link, for a pax header of over 1 MiB, for a name or a size that is said of all entries, for a
-    /// block that follows a single one of zeros, for bytes after an end without entries (an ISO image begins with
-    /// zeros); those of the input.
+    /// Errors: data "bad-layer" for a block that is no header where one must be, for a number that Go's reader
+    /// refuses, for an entry of a type that neither POSIX nor GNU tar, star or Solaris know, for a sparse file in no
+    /// format of GNU tar or with other bytes than its map lists, for a pax header that is malformed or whose keys or
+    /// names hold a NUL, for an entry that is given two names or two pax headers, for a file whose name ends with a
+    /// slash, for a prefix, a size or a map of holes that not every reader takes, for a hard link with content in a pax
+    /// archive and content of what is neither file nor link, for a pax header of over 1 MiB, for a name or a size that
+    /// is said of all entries, for a block that follows a single one of zeros, for bytes after an end without entries
+    /// (an ISO image begins with zeros); those of the input.
     [[nodiscard]] std::string_view next() override;
     /// Reads on to the end where no entry was seen: what lies there is no tar if it is not empty. Errors: as next().
     void look_to_end();

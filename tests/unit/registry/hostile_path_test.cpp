@@ -327,7 +327,7 @@ TEST_CASE("M41 owners are ours") {
 
 TEST_CASE("M42 times are ours") {
     TarHeader header = odd_entry();
-    header.raw_mtime = std::string("\x80\x7f\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", 12);
+    header.raw_mtime = std::string("\x80\0\0\0\x7f\xff\xff\xff\xff\xff\xff\xff", 12);
     const Outcome outcome = pull_tar(good().raw(header, "odd").finish());
     REQUIRE_MESSAGE(!outcome.error, outcome.message());
     CHECK(outcome.files.at(k_modules + "/odd.ko") == "odd");

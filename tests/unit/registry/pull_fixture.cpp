@@ -134,6 +134,13 @@ Outcome pull_local(const std::string& reference, const std::function<void(regist
     });
 }
 
+void reseal(std::string& tar) {
+    tar.replace(148, 8, 8, ' ');
+    unsigned sum = 0;
+    for (const char c : tar.substr(0, 512)) sum += static_cast<unsigned char>(c);
+    tar.replace(148, 8, fmt::format("{:06o}", sum) + std::string("\0 ", 2));
+}
+
 void put_file(const std::string& path, const std::string& text) {
     std::filesystem::create_directories(std::filesystem::path(path).parent_path());
     std::ofstream(path, std::ios::binary) << text;

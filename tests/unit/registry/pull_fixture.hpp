@@ -74,6 +74,8 @@ struct Outcome {
 /// Pulls what is at `reference` on this host.
 [[nodiscard]] Outcome pull_local(const std::string& reference,
                                  const std::function<void(registry::PullRequest&)>& tweak = nullptr);
+/// Makes the checksum of a tar's first header right again.
+void reseal(std::string& tar);
 /// Writes a file, with its directories.
 void put_file(const std::string& path, const std::string& text);
 

@@ -2,6 +2,7 @@
 // Where images are written: layouts and archives, beside what others left there.
 #include <doctest/doctest.h>
 #include <fcntl.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -9,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/error.hpp"
 #include "registry/layer/hash.hpp"
 #include "registry/local/local.hpp"
 #include "registry/pull/upload.hpp"
@@ -95,4 +97,58 @@ TEST_CASE("layout: what was written for an image that got no name is removed, un
     const auto other = open("three");
     open("two")->put_manifest(type, "two", registry::digest_of("two"));
     CHECK(std::filesystem::exists(path("two")));
+}
+
+TEST_CASE("layout and archive: a link in the place of a directory leads nothing elsewhere") {
+    namespace fs = std::filesystem;
+    const sys::TempDir directory("kmm-test-");
+    const std::string top = directory.path();
+    fs::create_directories(top + "/victim/sha256");
+    std::ofstream(top + "/victim/sha256/.y.kmm-tmp") << "x";
+    const auto open = [&](const std::string& reference) {
+        const auto local = *registry::parse_local_reference(reference);
+        return local.path.ends_with(".tar") ? registry::open_archive_sink(local)
+                                            : registry::open_layout_sink(local, {});
+    };
+    const auto entries = [&](const std::string& name) {
+        return std::distance(fs::recursive_directory_iterator(top + "/" + name), {});
+    };
+    const std::string type = "application/vnd.oci.image.manifest.v1+json";
+    const std::string text = R"({"schemaVersion":2})";
+    for (const std::string& name : {"oci:" + top + "/one:t", "oci-archive:" + top + "/two/a.tar"}) {
+        CAPTURE(name);
+        const std::string place = top + (name.ends_with(".tar") ? "/two" : "/one");
+        fs::create_directory(place);
+        const auto sink = open(name);
+        fs::rename(place, place + "-moved");
+        fs::create_directory_symlink("victim", place);
+        if (place.ends_with("two")) {
+            sink->publish(type, text, registry::digest_of(text));
+            CHECK(fs::exists(top + "/two-moved/a.tar"));
+        } else {
+            sink->put_manifest(type, text, registry::digest_of(text));
+            CHECK(fs::exists(top + "/one-moved/blobs/sha256/" + registry::digest_of(text).hex));
+            CHECK_THROWS_AS(sink->publish(type, text, registry::digest_of(text)), Error);  // it is no layout
+        }
+        CHECK(entries("victim") == 2);
+    }
+
+    if (::geteuid() != 0) return;
+    fs::create_directory(top + "/pub");
+    fs::create_directory_symlink(top + "/victim", top + "/pub/blobs");
+    fs::create_directory_symlink(top + "/victim", top + "/d");
+    for (const std::string name : {"/pub", "/pub/blobs", "/d"})
+        REQUIRE(::lchown((top + name).c_str(), 65534, 65534) == 0);
+    for (const std::string& name : {"oci:" + top + "/pub:t", "oci:" + top + "/d/l:t",
+                                   "oci-archive:" + top + "/d/a.tar"}) {
+        CAPTURE(name);
+        try {
+            (void)open(name);
+            CHECK(false);
+        } catch (const Error& error) {
+            CHECK(error.code() == "untrusted-file");
+            CHECK(error.exit() == Exit::no_permission);
+        }
+        CHECK(entries("victim") == 2);
+    }
 }
