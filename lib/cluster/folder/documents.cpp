@@ -17,8 +17,10 @@
 
 #include "api/codec.hpp"
 #include "api/object_decoder.hpp"
+#include "base/join_some.hpp"
 #include "base/shell_word.hpp"
 #include "base/text.hpp"
+#include "cluster/folder/chart_files.hpp"
 #include "cluster/folder/compare_reference.hpp"
 #include "cluster/folder/flux_variables.hpp"
 #include "cluster/folder/folder_notes.hpp"
@@ -121,31 +123,6 @@ private:
     std::optional<api::ObjectDecoder> decoder_;
 };
 
-/// The directories of Helm charts among files.
-std::set<std::string> charts_among(const std::vector<std::string>& files) {
-    std::set<std::string> charts;
-    for (const auto& file : files) {
-        const auto directory = directory_part(file);
-        if (file.ends_with("/Chart.yaml") || file == "Chart.yaml") { charts.emplace(directory); }
-    }
-    return charts;
-}
-
-/// The chart whose description, values or template with actions a file is. What else is in a chart stands as it is.
-std::optional<std::string> chart_of(const std::set<std::string>& charts, std::string_view file,
-                                    std::string_view front) {
-    const auto directory = std::string(directory_part(file));
-    const auto name = file.substr(file.rfind('/') + 1);
-    if (charts.contains(directory)) {
-        return name == "Chart.yaml" || name.starts_with("values") ? std::optional(directory) : std::nullopt;
-    }
-    if (front.find("{{") == std::string_view::npos) { return std::nullopt; }
-    for (auto at = file.find("/templates/"); at != std::string_view::npos; at = file.find("/templates/", at + 1)) {
-        if (const auto chart = std::string(file.substr(0, at)); charts.contains(chart)) { return chart; }
-    }
-    return std::nullopt;
-}
-
 class DocumentReader {
 public:
     /// `names` are all that is read.
@@ -185,8 +162,6 @@ private:
                    "no *.yaml, *.yml or *.json file in this directory");
         }
         const std::size_t prefix = name.ends_with('/') ? name.size() : name.size() + 1;
-        charts_ = charts_among(found);
-        kustomizations_ = Kustomizations::among(found);
         notes_ = {};
         const auto ignored = [&](std::string_view file) {
             return is_ignored_ && is_ignored_(file.substr(std::min(prefix, file.size())));
@@ -197,6 +172,8 @@ private:
         });
         std::vector<std::string> taken;
         std::remove_copy_if(found.begin(), found.end(), std::back_inserter(taken), ignored);
+        charts_ = charts_among(taken);
+        kustomizations_ = Kustomizations::among(name, taken, ignored);
         gitops_ = GitOpsPaths::among(name, taken);
         const auto references = CompareReferences::among(taken);
         for (const auto& file : taken) {
@@ -208,7 +185,6 @@ private:
             }
         }
         for (auto& object : kustomizations_.generated_objects()) {
-            if (ignored(object.document.file)) { continue; }
             auto& metadata = *object.document.root.find("metadata");
             if (const auto given = gitops_namespace(object.document.file);
                 given.is_forced || metadata.get_string({"namespace"}).empty()) {
@@ -216,13 +192,14 @@ private:
             }
             generated_.push_back(std::move(object));
         }
+        notes_.not_built = kustomizations_.not_built();
         notes_.report(diagnostics_);
     }
 
     /// What the caller gives is no guess.
     [[nodiscard]] GitOpsNamespace gitops_namespace(const std::string& file) const {
         return target_.has_namespace() ? GitOpsNamespace{}
-                                       : gitops_.namespace_of(kustomizations_.directories_of(file));
+                                       : gitops_.namespace_of(kustomizations_.directories_of(file), file);
     }
 
     void read_found(const std::string& file) {
@@ -233,17 +210,40 @@ private:
         const std::size_t before = diagnostics_.size();
         const std::string own = kustomizations_.namespace_of(file);
         given_ = gitops_namespace(file);
-        change_ = gitops_.change_of(kustomizations_.directories_of(file));
+        change_ = gitops_.change_of(kustomizations_.directories_of(file), file);
         target_.set_namespace(own.empty() || given_.is_forced ? given_.name : own);
         moved_ = given_.is_forced ? MovedObjects{given_.name, given_.is_of_kustomize}
                                   : MovedObjects{kustomizations_.moved_to(file), true};
-        if (moved_.to.empty() && kustomizations_.is_always_moved(file)) { moved_ = {own, true, false}; }
+        if (moved_.to.empty() && kustomizations_.is_always_moved(file)) {
+            moved_ = {kustomizations_.given_to(file).begin()->first, true, false};
+        }
         read_text(file, Empty::fine);
         target_.set_namespace("");
         moved_ = {};
         given_ = {};
         change_.reset();
+        explain_namespaces(file, before);
         leave_out_unreadable(file, before);
+    }
+
+    /// That an object has no namespace since several are given is not to be seen in it. `begin`: of its faults.
+    void explain_namespaces(const std::string& file, std::size_t begin) {
+        const auto faults = std::span(diagnostics_).subspan(begin);
+        const auto is_meant = [](const Diagnostic& one) {
+            return one.code == "missing-field" && one.message.find("metadata.namespace") != std::string::npos;
+        };
+        if (std::none_of(faults.begin(), faults.end(), is_meant)) { return; }
+        auto given = kustomizations_.given_to(file);
+        if (given.empty()) { given = gitops_.given_to(kustomizations_.directories_of(file), file); }
+        if (given.size() < 2) { return; }
+        std::vector<std::string> parts;
+        for (const auto& [name, where] : given) {
+            parts.push_back(fmt::format("{} gives {}", base::escape(where), base::escape(name)));
+        }
+        for (auto& fault : faults) {
+            if (!is_meant(fault)) { continue; }
+            fault.hint = base::join_some(parts, 4) + ": write one of them into the document, or give -n NAMESPACE";
+        }
     }
 
     /// A template, or a setting of another program: that there is no object to be read is no fault of it, unless it
@@ -327,7 +327,7 @@ private:
                 return;
             }
             if (empty == Empty::fine && leaves_out(file, source.front())) { return; }
-            if (empty == Empty::fine && source.front().find("kmm.sigs.x-k8s.io") != std::string_view::npos) {
+            if (empty == Empty::fine && names_kmm_object(source.front())) {
                 for (auto& user : kustomizations_.changing(file)) {
                     notes_.changing.insert(std::move(user));
                 }

@@ -117,6 +117,17 @@ bool may_hold_objects(std::string_view front) {
     return is_empty;
 }
 
+bool names_kmm_object(std::string_view text) {
+    constexpr std::string_view k_version = "apiVersion";
+    for (auto at = text.find(k_version); at != std::string_view::npos; at = text.find(k_version, at + 1)) {
+        auto rest = text.substr(at + k_version.size());
+        rest.remove_prefix(std::min(rest.find_first_not_of("\"': \t"), rest.size()));
+        if (rest.starts_with("hub.")) { rest.remove_prefix(4); }
+        if (rest.starts_with("kmm.sigs.x-k8s.io/")) { return true; }
+    }
+    return false;
+}
+
 bool may_be_meant(std::string_view text, KmmNamed where) {
     if (names_kmm(text, where)) { return true; }
     constexpr std::string_view k_kind = "kind";

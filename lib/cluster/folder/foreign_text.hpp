@@ -13,6 +13,9 @@ namespace kmm::cluster {
 /// its own. Operator configurations have neither.
 [[nodiscard]] bool may_hold_objects(std::string_view front);
 
+/// Whether a text says of an object that its group is one of KMM: rules and settings name that group, too.
+[[nodiscard]] bool names_kmm_object(std::string_view text);
+
 /// Where a text that may hold objects of KMM names it. Templates, indexes of charts and the like have its name in other
 /// texts, too.
 enum class KmmNamed { anywhere, as_group };

@@ -13,9 +13,9 @@
 #include "base/text.hpp"
 #include "cluster/folder/directory_store.hpp"
 #include "cluster/folder/documents.hpp"
+#include "cluster/folder/ignored.hpp"
 #include "cluster/seam/selector.hpp"
 #include "kmm-plan/source/asked.hpp"
-#include "kmm-plan/source/ignored.hpp"
 #include "kmm-plan/source/live.hpp"
 #include "kmm-plan/source/operator_config.hpp"
 #include "kmm-plan/source/outputs.hpp"
@@ -299,7 +299,7 @@ std::vector<Source> read_sources(const cli::Args& args, cli::Context& context,
     // Standard input can be read once: the documents are read before any cluster.
     api::Objects objects;
     Diagnostics faults;
-    Ignored ignored(args.all("ignore"), args.get("out").value_or(""));
+    cluster::Ignored ignored(args.all("ignore"), args.get("out").value_or(""));
     const auto files = names.empty() ? names
                                      : cluster::read_documents(
                                            names, objects, faults, given_namespace(args),

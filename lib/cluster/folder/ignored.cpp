@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kmm-plan/source/ignored.hpp"
+#include "cluster/folder/ignored.hpp"
 
 #include <fmt/format.h>
 
 #include "base/clean_path.hpp"
+#include "base/glob.hpp"
 #include "base/text.hpp"
-#include "plan/decide/policy.hpp"
 
-namespace kmm::tool_plan {
+namespace kmm::cluster {
 
 namespace {
 
@@ -19,7 +19,7 @@ bool glob_takes(std::string_view glob, std::string_view path) {
     std::size_t begin = 0;
     while (true) {
         const std::size_t end = path.find('/', begin);
-        if (plan::glob_matches(glob, whole ? path.substr(0, end)
+        if (base::glob_matches(glob, whole ? path.substr(0, end)
                                            : path.substr(begin, end == std::string_view::npos ? end : end - begin))) {
             return true;
         }
@@ -51,4 +51,4 @@ std::string Ignored::notes() const {
     return text;
 }
 
-}  // namespace kmm::tool_plan
+}  // namespace kmm::cluster

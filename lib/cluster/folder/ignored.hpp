@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-namespace kmm::tool_plan {
+namespace kmm::cluster {
 
 /// The globs of --ignore, and which of them are about nothing. A glob with a slash is compared with the path below the
 /// directory and with those of the directories on the way, one without with each name.
@@ -25,4 +25,4 @@ private:
     std::vector<std::pair<std::string, bool>> globs_;
 };
 
-}  // namespace kmm::tool_plan
+}  // namespace kmm::cluster
