@@ -17,4 +17,8 @@ namespace kmm::cluster {
 [[nodiscard]] std::optional<std::string> chart_of(const std::set<std::string>& charts, std::string_view file,
                                                   std::string_view front);
 
+/// Whether a file lies in the directory of a chart or below it, but for what lies beside its Chart.yaml and is neither
+/// that nor values: a SpecialResource may lie there with its chart.
+[[nodiscard]] bool is_in_chart(const std::set<std::string>& charts, std::string_view file);
+
 }  // namespace kmm::cluster

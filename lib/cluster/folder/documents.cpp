@@ -85,7 +85,7 @@ public:
 
     [[nodiscard]] bool has_namespace() const override { return !given_namespace_.empty(); }
     void set_namespace(const std::string& name) override { own_namespace_ = name; }
-    value::ObjectSink& begin() override { return decoder_.emplace(used_namespace()); }
+    value::ObjectSink* begin() override { return &decoder_.emplace(used_namespace()); }
     void commit(Diagnostics& diagnostics) override { std::move(*decoder_).commit(objects_, diagnostics); }
     void take(const value::Document& document, Diagnostics& diagnostics) override {
         api::decode(document, objects_, diagnostics, used_namespace());
@@ -158,7 +158,7 @@ private:
         const std::size_t faults = diagnostics_.size();
         const auto found = object_files(name, diagnostics_, PackedFiles::take, names_);
         if (found.empty() && diagnostics_.size() == faults) {
-            report(diagnostics_, Severity::warning, "no-documents", Exit::data, name,
+            report(diagnostics_, Severity::error, "no-documents", Exit::data, name,
                    "no *.yaml, *.yml or *.json file in this directory");
         }
         const std::size_t prefix = name.ends_with('/') ? name.size() : name.size() + 1;
@@ -173,6 +173,7 @@ private:
         std::vector<std::string> taken;
         std::remove_copy_if(found.begin(), found.end(), std::back_inserter(taken), ignored);
         charts_ = charts_among(taken);
+        if (target_.leaves_charts()) { std::erase_if(taken, [&](auto& file) { return is_in_chart(charts_, file); }); }
         kustomizations_ = Kustomizations::among(name, taken, ignored);
         gitops_ = GitOpsPaths::among(name, taken);
         const auto references = CompareReferences::among(taken);
@@ -246,50 +247,16 @@ private:
         }
     }
 
-    /// A template, or a setting of another program: that there is no object to be read is no fault of it, unless it
-    /// looks as if one was meant that decisions need. `begin`: of its faults.
+    /// `begin`: of the faults of the file.
     void leave_out_unreadable(const std::string& file, std::size_t begin) {
-        const auto is_syntax = [](const Diagnostic& one) {
-            return one.code == "yaml-syntax" || one.code == "json-syntax" || one.code == "bad-key" ||
-                   one.code == "duplicate-key" || one.code == "not-utf8";
+        const auto uses = [&](const std::string& version, const std::string& kind) {
+            return target_.uses(version, kind);
         };
-        const auto first = diagnostics_.begin() + static_cast<std::ptrdiff_t>(begin);
-        const auto is_either = [&](const Diagnostic& one) { return one.is_of_no_object || is_syntax(one); };
-        if (std::none_of(first, diagnostics_.end(), is_either)) { return; }
-        const auto text = TextSource(file).whole();
-        if (!text) { return; }
-        const bool is_template = text->find("{{") != std::string::npos || text->find("{%") != std::string::npos;
-        const bool has_no_object = std::any_of(first, diagnostics_.end(), [](auto& d) { return d.is_of_no_object; });
-        // kubectl takes the last of two members: that is for those who read the object.
-        const auto is_double = [](const Diagnostic& one) { return one.code == "duplicate-key"; };
-        if (!is_kustomization(file) && holds_foreign_objects(*text, file)) {
-            diagnostics_.erase(std::remove_if(first, diagnostics_.end(), is_double), diagnostics_.end());
-            if (is_template && std::any_of(first, diagnostics_.end(), is_syntax)) {
-                diagnostics_.erase(std::remove_if(first, diagnostics_.end(), is_syntax), diagnostics_.end());
-                notes_.templates.push_back(file);
-                return;
-            }
-            for (auto one = first; one != diagnostics_.end(); ++one) {
-                if (!is_syntax(*one)) { continue; }
-                one->severity = Severity::note;
-                one->hint = "KMM does not use objects of this kind: the file was not read any further";
-            }
-            return;
+        switch (cluster::leave_out_unreadable(file, uses, diagnostics_, begin)) {
+            case LeftOut::nothing: break;
+            case LeftOut::text: notes_.left_out[""].push_back(file); break;
+            case LeftOut::foreign_template: notes_.templates.push_back(file); break;
         }
-        const auto where = is_template || has_no_object ? KmmNamed::as_group : KmmNamed::anywhere;
-        if (may_be_meant(*text, where) && !is_of_others(*text, file)) { return; }
-        // Tags and numbers that other programs read stand in no object.
-        const bool is_setting = has_no_object && !has_kind(*text);
-        const bool is_foreign = is_template || !(is_kustomization(file) || names_object(*text));
-        diagnostics_.erase(std::remove_if(first, diagnostics_.end(), is_double), diagnostics_.end());
-        const auto is_left_out = [&](const Diagnostic& one) {
-            return one.is_of_no_object || (is_foreign && is_syntax(one)) ||
-                   (is_setting && (one.code == "bad-tag" || one.code == "bad-number"));
-        };
-        const auto kept = std::remove_if(first, diagnostics_.end(), is_left_out);
-        if (kept == diagnostics_.end()) { return; }
-        diagnostics_.erase(kept, diagnostics_.end());
-        notes_.left_out[""].push_back(file);
     }
 
     /// Whether a file that was found, not named, is none of manifests: a part of a chart, or a text without an object.
@@ -403,6 +370,10 @@ private:
 
     /// Reads a text without faults object by object; otherwise nothing has happened and the first doubt is returned.
     std::optional<Diagnostic> stream(TextSource& source, const std::string& file) {
+        auto* sink = target_.begin();
+        if (sink == nullptr) {
+            return fault_at("document-limit", "the text is longer than 256 MiB", Position{file, 0, 0}, "");
+        }
         const auto front = value::without_bom(source.front());
         const auto first = front.find_first_not_of(" \t\r\n");
         const bool is_json = first != std::string_view::npos && (front[first] == '{' || front[first] == '[');
@@ -410,15 +381,15 @@ private:
         // Texts of a few pieces are read before a second thread could help.
         constexpr std::size_t k_threads = std::size_t{4} << 20U;
         if (is_json && source.size().value_or(0) > k_threads && sys::usable_processors() > 1) {
-            if (value::stream_json_in_pieces(more, file, target_.begin(), {run_for_a_while})) {
+            if (value::stream_json_in_pieces(more, file, *sink, {run_for_a_while})) {
                 target_.commit(diagnostics_);
                 sys::return_freed_memory();
                 return std::nullopt;
             }
             source.rewind();
+            sink = target_.begin();
         }
-        auto& sink = target_.begin();
-        auto doubt = is_json ? value::stream_json(more, file, sink) : value::stream_yaml(more, file, sink);
+        auto doubt = is_json ? value::stream_json(more, file, *sink) : value::stream_yaml(more, file, *sink);
         if (!doubt) { target_.commit(diagnostics_); }
         return doubt;
     }
