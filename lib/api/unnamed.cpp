@@ -21,6 +21,8 @@ namespace {
 /// "Secret pull", of objects that something of KMM names.
 using Names = std::set<std::string, std::less<>>;
 
+constexpr std::string_view k_plugins = "DaemonSets and DeviceClasses";  ///< among Names: those of any name count
+
 void add_build(const std::optional<Build>& build, Names& names) {
     if (!build) { return; }
     names.insert("ConfigMap " + build->dockerfile_config_map);
@@ -46,6 +48,18 @@ void add_module(const Module& module, Names& names) {
     }
 }
 
+/// The namespace of a recipe and the ConfigMaps with charts that it names.
+void add_recipe(const value::Node& node, Names& names) {
+    constexpr std::string_view k_config_map = "cm://";
+    const auto& text = node.text();
+    if (text.starts_with(k_config_map)) { names.insert("ConfigMap " + text.substr(text.find_last_of('/') + 1)); }
+    for (const auto& item : node.items()) { add_recipe(item, names); }
+    for (const auto& member : node.members()) {
+        if (member.key == "namespace") { names.insert("Namespace " + member.value.text()); }
+        add_recipe(member.value, names);
+    }
+}
+
 Names names_of(const Objects& objects) {
     Names names;
     for (const auto& module : objects.modules) { add_module(module, names); }
@@ -53,6 +67,10 @@ Names names_of(const Objects& objects) {
     for (const auto& one : objects.managed_cluster_modules) {
         add_module(one.module, names);
         names.insert("Namespace " + one.spoke_namespace);
+    }
+    for (const auto& document : objects.recipes) { add_recipe(document.root, names); }
+    if (!objects.modules.empty() || !objects.managed_cluster_modules.empty()) {
+        names.insert(std::string(k_plugins));
     }
     return names;
 }
@@ -64,6 +82,8 @@ bool is_named(const Names& names, std::string_view object) {
     const auto name = object.substr(object.find_last_of(" /") + 1);
     // The operator's own configuration, and what its installation brings.
     if (object.find("kmm") != std::string_view::npos) { return true; }
+    // Those that KMM would make have names of its own.
+    if (kind == "DaemonSet" || kind == "DeviceClass") { return names.contains(k_plugins); }
     return names.contains(fmt::format("{} {}", kind, name));
 }
 
@@ -81,12 +101,15 @@ void mark_if_by_name(const value::Node& root, std::string_view kind, Diagnostics
     }
 }
 
-void fold_unnamed(const Objects& objects, Diagnostics& diagnostics) {
-    // What charts need is not known here.
-    if (!objects.recipes.empty() || (objects.modules.empty() && objects.managed_cluster_modules.empty())) { return; }
+void fold_unnamed(const Objects& objects, Diagnostics& diagnostics,
+                  const std::function<bool(const Diagnostic&)>& is_found) {
+    const bool folds_found_alone =
+        !objects.recipes.empty() || (objects.modules.empty() && objects.managed_cluster_modules.empty());
+    if (folds_found_alone && !is_found) { return; }
     const auto names = names_of(objects);
     const auto folds = [&](const Diagnostic& one) {
-        return !one.object_by_name.empty() && one.severity != Severity::note && !is_named(names, one.object_by_name);
+        return !one.object_by_name.empty() && one.severity != Severity::note &&
+               !is_named(names, one.object_by_name) && (!folds_found_alone || is_found(one));
     };
     std::set<std::string> left_out;
     Diagnostic note;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <string_view>
 
 #include "api/types.hpp"
@@ -19,14 +20,18 @@ void mark_if_by_name(const value::Node& root, std::string_view kind, Diagnostics
 [[nodiscard]] inline bool is_by_name(const ConfigMap& object) { return object.meta.uid.empty(); }
 [[nodiscard]] inline bool is_by_name(const Namespace& object) { return object.meta.uid.empty(); }
 [[nodiscard]] inline bool is_by_name(const Pod& object) { return object.meta.uid.empty() && object.node_name.empty(); }
+/// A DaemonSet or DeviceClass.
+[[nodiscard]] inline bool is_by_name(const PluginObject& object) { return object.meta.uid.empty(); }
 template <typename T>
 [[nodiscard]] bool is_by_name(const T&) {
     return false;
 }
 
 /// One note in place of the marked findings about objects that nothing of KMM names, at the first of them. Without a
-/// Module nothing is left out: whoever gives a Secret alone wants it to be checked. Names count whatever their
-/// namespace is.
-void fold_unnamed(const Objects& objects, Diagnostics& diagnostics);
+/// Module, and with recipes, whose charts may need anything, nothing is left out but what `is_found` says of: whoever
+/// gives a Secret alone wants it to be checked. Names count whatever their namespace is, also those of ConfigMaps with
+/// charts.
+void fold_unnamed(const Objects& objects, Diagnostics& diagnostics,
+                  const std::function<bool(const Diagnostic&)>& is_found = {});
 
 }  // namespace kmm::api

@@ -17,8 +17,10 @@
 
 #include "api/codec.hpp"
 #include "api/object_decoder.hpp"
+#include "base/join_some.hpp"
 #include "base/shell_word.hpp"
 #include "base/text.hpp"
+#include "cluster/folder/chart_files.hpp"
 #include "cluster/folder/compare_reference.hpp"
 #include "cluster/folder/flux_variables.hpp"
 #include "cluster/folder/folder_notes.hpp"
@@ -83,7 +85,7 @@ public:
 
     [[nodiscard]] bool has_namespace() const override { return !given_namespace_.empty(); }
     void set_namespace(const std::string& name) override { own_namespace_ = name; }
-    value::ObjectSink& begin() override { return decoder_.emplace(used_namespace()); }
+    value::ObjectSink* begin() override { return &decoder_.emplace(used_namespace()); }
     void commit(Diagnostics& diagnostics) override { std::move(*decoder_).commit(objects_, diagnostics); }
     void take(const value::Document& document, Diagnostics& diagnostics) override {
         api::decode(document, objects_, diagnostics, used_namespace());
@@ -121,31 +123,6 @@ private:
     std::optional<api::ObjectDecoder> decoder_;
 };
 
-/// The directories of Helm charts among files.
-std::set<std::string> charts_among(const std::vector<std::string>& files) {
-    std::set<std::string> charts;
-    for (const auto& file : files) {
-        const auto directory = directory_part(file);
-        if (file.ends_with("/Chart.yaml") || file == "Chart.yaml") { charts.emplace(directory); }
-    }
-    return charts;
-}
-
-/// The chart whose description, values or template with actions a file is. What else is in a chart stands as it is.
-std::optional<std::string> chart_of(const std::set<std::string>& charts, std::string_view file,
-                                    std::string_view front) {
-    const auto directory = std::string(directory_part(file));
-    const auto name = file.substr(file.rfind('/') + 1);
-    if (charts.contains(directory)) {
-        return name == "Chart.yaml" || name.starts_with("values") ? std::optional(directory) : std::nullopt;
-    }
-    if (front.find("{{") == std::string_view::npos) { return std::nullopt; }
-    for (auto at = file.find("/templates/"); at != std::string_view::npos; at = file.find("/templates/", at + 1)) {
-        if (const auto chart = std::string(file.substr(0, at)); charts.contains(chart)) { return chart; }
-    }
-    return std::nullopt;
-}
-
 class DocumentReader {
 public:
     /// `names` are all that is read.
@@ -181,12 +158,10 @@ private:
         const std::size_t faults = diagnostics_.size();
         const auto found = object_files(name, diagnostics_, PackedFiles::take, names_);
         if (found.empty() && diagnostics_.size() == faults) {
-            report(diagnostics_, Severity::warning, "no-documents", Exit::data, name,
+            report(diagnostics_, Severity::error, "no-documents", Exit::data, name,
                    "no *.yaml, *.yml or *.json file in this directory");
         }
         const std::size_t prefix = name.ends_with('/') ? name.size() : name.size() + 1;
-        charts_ = charts_among(found);
-        kustomizations_ = Kustomizations::among(found);
         notes_ = {};
         const auto ignored = [&](std::string_view file) {
             return is_ignored_ && is_ignored_(file.substr(std::min(prefix, file.size())));
@@ -197,6 +172,9 @@ private:
         });
         std::vector<std::string> taken;
         std::remove_copy_if(found.begin(), found.end(), std::back_inserter(taken), ignored);
+        charts_ = charts_among(taken);
+        if (target_.leaves_charts()) { std::erase_if(taken, [&](auto& file) { return is_in_chart(charts_, file); }); }
+        kustomizations_ = Kustomizations::among(name, taken, ignored);
         gitops_ = GitOpsPaths::among(name, taken);
         const auto references = CompareReferences::among(taken);
         for (const auto& file : taken) {
@@ -208,7 +186,6 @@ private:
             }
         }
         for (auto& object : kustomizations_.generated_objects()) {
-            if (ignored(object.document.file)) { continue; }
             auto& metadata = *object.document.root.find("metadata");
             if (const auto given = gitops_namespace(object.document.file);
                 given.is_forced || metadata.get_string({"namespace"}).empty()) {
@@ -216,13 +193,14 @@ private:
             }
             generated_.push_back(std::move(object));
         }
+        notes_.not_built = kustomizations_.not_built();
         notes_.report(diagnostics_);
     }
 
     /// What the caller gives is no guess.
     [[nodiscard]] GitOpsNamespace gitops_namespace(const std::string& file) const {
         return target_.has_namespace() ? GitOpsNamespace{}
-                                       : gitops_.namespace_of(kustomizations_.directories_of(file));
+                                       : gitops_.namespace_of(kustomizations_.directories_of(file), file);
     }
 
     void read_found(const std::string& file) {
@@ -233,63 +211,52 @@ private:
         const std::size_t before = diagnostics_.size();
         const std::string own = kustomizations_.namespace_of(file);
         given_ = gitops_namespace(file);
-        change_ = gitops_.change_of(kustomizations_.directories_of(file));
+        change_ = gitops_.change_of(kustomizations_.directories_of(file), file);
         target_.set_namespace(own.empty() || given_.is_forced ? given_.name : own);
         moved_ = given_.is_forced ? MovedObjects{given_.name, given_.is_of_kustomize}
                                   : MovedObjects{kustomizations_.moved_to(file), true};
-        if (moved_.to.empty() && kustomizations_.is_always_moved(file)) { moved_ = {own, true, false}; }
+        if (moved_.to.empty() && kustomizations_.is_always_moved(file)) {
+            moved_ = {kustomizations_.given_to(file).begin()->first, true, false};
+        }
         read_text(file, Empty::fine);
         target_.set_namespace("");
         moved_ = {};
         given_ = {};
         change_.reset();
+        explain_namespaces(file, before);
         leave_out_unreadable(file, before);
     }
 
-    /// A template, or a setting of another program: that there is no object to be read is no fault of it, unless it
-    /// looks as if one was meant that decisions need. `begin`: of its faults.
-    void leave_out_unreadable(const std::string& file, std::size_t begin) {
-        const auto is_syntax = [](const Diagnostic& one) {
-            return one.code == "yaml-syntax" || one.code == "json-syntax" || one.code == "bad-key" ||
-                   one.code == "duplicate-key" || one.code == "not-utf8";
+    /// That an object has no namespace since several are given is not to be seen in it. `begin`: of its faults.
+    void explain_namespaces(const std::string& file, std::size_t begin) {
+        const auto faults = std::span(diagnostics_).subspan(begin);
+        const auto is_meant = [](const Diagnostic& one) {
+            return one.code == "missing-field" && one.message.find("metadata.namespace") != std::string::npos;
         };
-        const auto first = diagnostics_.begin() + static_cast<std::ptrdiff_t>(begin);
-        const auto is_either = [&](const Diagnostic& one) { return one.is_of_no_object || is_syntax(one); };
-        if (std::none_of(first, diagnostics_.end(), is_either)) { return; }
-        const auto text = TextSource(file).whole();
-        if (!text) { return; }
-        const bool is_template = text->find("{{") != std::string::npos || text->find("{%") != std::string::npos;
-        const bool has_no_object = std::any_of(first, diagnostics_.end(), [](auto& d) { return d.is_of_no_object; });
-        // kubectl takes the last of two members: that is for those who read the object.
-        const auto is_double = [](const Diagnostic& one) { return one.code == "duplicate-key"; };
-        if (!is_kustomization(file) && holds_foreign_objects(*text, file)) {
-            diagnostics_.erase(std::remove_if(first, diagnostics_.end(), is_double), diagnostics_.end());
-            if (is_template && std::any_of(first, diagnostics_.end(), is_syntax)) {
-                diagnostics_.erase(std::remove_if(first, diagnostics_.end(), is_syntax), diagnostics_.end());
-                notes_.templates.push_back(file);
-                return;
-            }
-            for (auto one = first; one != diagnostics_.end(); ++one) {
-                if (!is_syntax(*one)) { continue; }
-                one->severity = Severity::note;
-                one->hint = "KMM does not use objects of this kind: the file was not read any further";
-            }
-            return;
+        if (std::none_of(faults.begin(), faults.end(), is_meant)) { return; }
+        auto given = kustomizations_.given_to(file);
+        if (given.empty()) { given = gitops_.given_to(kustomizations_.directories_of(file), file); }
+        if (given.size() < 2) { return; }
+        std::vector<std::string> parts;
+        for (const auto& [name, where] : given) {
+            parts.push_back(fmt::format("{} gives {}", base::escape(where), base::escape(name)));
         }
-        const auto where = is_template || has_no_object ? KmmNamed::as_group : KmmNamed::anywhere;
-        if (may_be_meant(*text, where) && !is_of_others(*text, file)) { return; }
-        // Tags and numbers that other programs read stand in no object.
-        const bool is_setting = has_no_object && !has_kind(*text);
-        const bool is_foreign = is_template || !(is_kustomization(file) || names_object(*text));
-        diagnostics_.erase(std::remove_if(first, diagnostics_.end(), is_double), diagnostics_.end());
-        const auto is_left_out = [&](const Diagnostic& one) {
-            return one.is_of_no_object || (is_foreign && is_syntax(one)) ||
-                   (is_setting && (one.code == "bad-tag" || one.code == "bad-number"));
+        for (auto& fault : faults) {
+            if (!is_meant(fault)) { continue; }
+            fault.hint = base::join_some(parts, 4) + ": write one of them into the document, or give -n NAMESPACE";
+        }
+    }
+
+    /// `begin`: of the faults of the file.
+    void leave_out_unreadable(const std::string& file, std::size_t begin) {
+        const auto uses = [&](const std::string& version, const std::string& kind) {
+            return target_.uses(version, kind);
         };
-        const auto kept = std::remove_if(first, diagnostics_.end(), is_left_out);
-        if (kept == diagnostics_.end()) { return; }
-        diagnostics_.erase(kept, diagnostics_.end());
-        notes_.left_out[""].push_back(file);
+        switch (cluster::leave_out_unreadable(file, uses, diagnostics_, begin)) {
+            case LeftOut::nothing: break;
+            case LeftOut::text: notes_.left_out[""].push_back(file); break;
+            case LeftOut::foreign_template: notes_.templates.push_back(file); break;
+        }
     }
 
     /// Whether a file that was found, not named, is none of manifests: a part of a chart, or a text without an object.
@@ -327,7 +294,7 @@ private:
                 return;
             }
             if (empty == Empty::fine && leaves_out(file, source.front())) { return; }
-            if (empty == Empty::fine && source.front().find("kmm.sigs.x-k8s.io") != std::string_view::npos) {
+            if (empty == Empty::fine && names_kmm_object(source.front())) {
                 for (auto& user : kustomizations_.changing(file)) {
                     notes_.changing.insert(std::move(user));
                 }
@@ -403,6 +370,10 @@ private:
 
     /// Reads a text without faults object by object; otherwise nothing has happened and the first doubt is returned.
     std::optional<Diagnostic> stream(TextSource& source, const std::string& file) {
+        auto* sink = target_.begin();
+        if (sink == nullptr) {
+            return fault_at("document-limit", "the text is longer than 256 MiB", Position{file, 0, 0}, "");
+        }
         const auto front = value::without_bom(source.front());
         const auto first = front.find_first_not_of(" \t\r\n");
         const bool is_json = first != std::string_view::npos && (front[first] == '{' || front[first] == '[');
@@ -410,15 +381,15 @@ private:
         // Texts of a few pieces are read before a second thread could help.
         constexpr std::size_t k_threads = std::size_t{4} << 20U;
         if (is_json && source.size().value_or(0) > k_threads && sys::usable_processors() > 1) {
-            if (value::stream_json_in_pieces(more, file, target_.begin(), {run_for_a_while})) {
+            if (value::stream_json_in_pieces(more, file, *sink, {run_for_a_while})) {
                 target_.commit(diagnostics_);
                 sys::return_freed_memory();
                 return std::nullopt;
             }
             source.rewind();
+            sink = target_.begin();
         }
-        auto& sink = target_.begin();
-        auto doubt = is_json ? value::stream_json(more, file, sink) : value::stream_yaml(more, file, sink);
+        auto doubt = is_json ? value::stream_json(more, file, *sink) : value::stream_yaml(more, file, *sink);
         if (!doubt) { target_.commit(diagnostics_); }
         return doubt;
     }

@@ -21,13 +21,20 @@ public:
     virtual ~DocumentTarget() = default;
     /// Whether the caller gives objects that say no namespace one: none is guessed.
     [[nodiscard]] virtual bool has_namespace() const { return false; }
+    /// Whether texts about objects of a kind are faults where they cannot be read, beside those of KMM.
+    [[nodiscard]] virtual bool uses(const std::string& /*api_version*/, const std::string& /*kind*/) const {
+        return false;
+    }
+    /// Whether nothing of the charts in a directory is read, see is_in_chart.
+    [[nodiscard]] virtual bool leaves_charts() const { return false; }
     /// Which namespace objects of the next text have that say none; "" for that of the caller.
     virtual void set_namespace(const std::string& /*name*/) {}
     /// A sink for a text that is read from its beginning. What an earlier one got and was not committed is void.
-    [[nodiscard]] virtual value::ObjectSink& begin() = 0;
+    /// nullptr: all documents are to be given to take().
+    [[nodiscard]] virtual value::ObjectSink* begin() { return nullptr; }
     /// The sink of the last begin() got a whole text without a fault. Faults of what it says are appended.
-    virtual void commit(Diagnostics& diagnostics) = 0;
-    /// A document of a text that cannot be read object by object.
+    virtual void commit(Diagnostics& /*diagnostics*/) {}
+    /// A document of a text that is not read object by object.
     virtual void take(const value::Document& document, Diagnostics& diagnostics) = 0;
     /// A ConfigMap or Secret that kustomize would make, after all texts. One of its name that was read counts instead.
     virtual void take_generated(GeneratedObject /*made*/, Diagnostics& /*diagnostics*/) {}
@@ -42,7 +49,7 @@ std::vector<std::string> read_documents(const std::vector<std::string>& names, D
 /// the objects; a directory stands for its *.yaml, *.yml, *.json and *.json.gz at any depth, names with a leading dot
 /// left out; "-" is standard input. Nothing throws for bad input: all faults of all files are in `diagnostics`, with
 /// the codes of the readers and decoders and file-not-found (exit 66), unreadable-file, no-documents (a directory
-/// without any document file: a warning; standard input or a named file without a byte). Call api::finish afterwards.
+/// without any document file; standard input or a named file without a byte). Call api::finish afterwards.
 /// Returns the files that were read, in order. Objects that say no namespace are in that of a kustomization in the
 /// directory that has their file as a resource, else in `given_namespace`, else in that of an object of Argo CD, Flux
 /// or Fleet in it that applies their path; without any that is a fault. Objects that say another are moved, and

@@ -67,12 +67,21 @@ void FolderNotes::report(Diagnostics& diagnostics) const {
                          parts.size() == 1 ? "a patch or setting was" : "patches or settings were"));
     }
     for (const auto& [file, change] : patching) { diagnostics.push_back(not_followed(change)); }
+    const auto command = [](const std::string& file) {
+        return fmt::format("kubectl kustomize {} | kmm-plan validate -f -", base::command_word(directory_part(file)));
+    };
+    if (!not_built.empty()) {
+        note(diagnostics, "kustomize-not-built", not_built.front(),
+             fmt::format("{} with resources outside the directory that was read {} not built",
+                         base::counted(not_built.size(), "kustomization"), was(not_built)),
+             command(not_built.front()));
+    }
     if (changing.empty()) { return; }
     const std::string& first = *changing.begin();
     note(diagnostics, "kustomize-not-built", first,
          fmt::format("{} {} objects of KMM, which were read without those changes",
                      base::counted(changing.size(), "kustomization"), changing.size() == 1 ? "changes" : "change"),
-         fmt::format("kubectl kustomize {} | kmm-plan validate -f -", base::command_word(directory_part(first))));
+         command(first));
 }
 
 }  // namespace kmm::cluster

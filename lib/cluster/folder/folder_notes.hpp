@@ -23,6 +23,7 @@ struct FolderNotes {
     std::vector<std::string> compared;   ///< templates of a reference for kubectl cluster-compare
     std::vector<std::string> parts;      ///< what kustomizations use and no object is in
     std::set<std::string> changing;      ///< kustomizations that change objects of KMM in a way that is not followed
+    std::vector<std::string> not_built;  ///< kustomizations with resources that are not below the directory
     std::map<std::string, GitOpsChange> patching;  ///< the same of Argo CD and Flux, by their files
 
     /// Appends notes with the codes unknown-kind and kustomize-not-built, one for each reason, chart and GitOpsChange.

@@ -5,10 +5,12 @@
 #include <iterator>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "api/codec.hpp"
 #include "base/text.hpp"
 #include "cluster/folder/documents.hpp"
+#include "cluster/folder/text_source.hpp"
 #include "value/reader.hpp"
 
 namespace kmm::cluster {
@@ -117,13 +119,25 @@ bool may_hold_objects(std::string_view front) {
     return is_empty;
 }
 
+bool names_kmm_object(std::string_view text) {
+    constexpr std::string_view k_version = "apiVersion";
+    for (auto at = text.find(k_version); at != std::string_view::npos; at = text.find(k_version, at + 1)) {
+        auto rest = text.substr(at + k_version.size());
+        rest.remove_prefix(std::min(rest.find_first_not_of("\"': \t"), rest.size()));
+        if (rest.starts_with("hub.")) { rest.remove_prefix(4); }
+        if (rest.starts_with("kmm.sigs.x-k8s.io/")) { return true; }
+    }
+    return false;
+}
+
 bool may_be_meant(std::string_view text, KmmNamed where) {
     if (names_kmm(text, where)) { return true; }
     constexpr std::string_view k_kind = "kind";
     for (auto at = text.find(k_kind); at != std::string_view::npos; at = text.find(k_kind, at + 1)) {
         auto rest = text.substr(at + k_kind.size());
         rest.remove_prefix(std::min(rest.find_first_not_of("\"': \t"), rest.size()));
-        for (const std::string_view kind : {"Node", "NodeList", "List", "Module", "ModuleList"}) {
+        for (const std::string_view kind : {"Node", "NodeList", "List", "Module", "ModuleList", "SpecialResource",
+                                            "SpecialResourceModule"}) {
             const auto after = rest.substr(std::min(kind.size(), rest.size()));
             if (rest.starts_with(kind) && (after.empty() || after.find_first_of("\"', \t\r\n}") == 0)) { return true; }
         }
@@ -154,29 +168,6 @@ bool is_of_others(std::string_view text, const std::string& file) {
            });
 }
 
-bool holds_foreign_objects(std::string_view text, const std::string& file) {
-    if (names_kmm(text, KmmNamed::as_group)) { return false; }
-    OwnKind own;
-    bool has_any = false;
-    for (const auto line : base::split(text, '\n')) {
-        if (line.starts_with("---")) {
-            if (!own.is_foreign(file)) { return false; }
-            own = {};
-            if (base::trim(line).size() > 3) { return false; }
-            continue;
-        }
-        const auto trimmed = base::trim(line);
-        if (trimmed.empty() || trimmed.front() == '#' || line.front() == '%') { continue; }
-        own.is_empty = false;
-        has_any = true;
-        if (const auto kind = own_member(line, "kind")) { own.kind = *kind; }
-        if (const auto version = own_member(line, "apiVersion")) { own.api_version = *version; }
-    }
-    return has_any && own.is_foreign(file);
-}
-
-bool has_kind(std::string_view text) { return text.starts_with("kind:") || text.find("\nkind:") != text.npos; }
-
 Diagnostic* hint_at_template(std::string_view text, std::span<Diagnostic> faults) {
     // A template is no YAML before its tool has filled it.
     const auto has = [&](std::string_view open, std::string_view close) {
@@ -192,6 +183,90 @@ Diagnostic* hint_at_template(std::string_view text, std::span<Diagnostic> faults
         return &fault;
     }
     return nullptr;
+}
+
+namespace {
+
+/// What the documents of a YAML text say of themselves.
+std::vector<OwnKind> own_kinds(std::string_view text) {
+    std::vector<OwnKind> kinds(1);
+    for (const auto line : base::split(text, '\n')) {
+        if (line.starts_with("---")) {
+            kinds.emplace_back();
+            // An object may begin there.
+            if (base::trim(line).size() > 3) { kinds.back().is_empty = false; }
+            continue;
+        }
+        const auto trimmed = base::trim(line);
+        if (trimmed.empty() || trimmed.front() == '#' || line.front() == '%') { continue; }
+        auto& own = kinds.back();
+        own.is_empty = false;
+        if (const auto kind = own_member(line, "kind")) { own.kind = *kind; }
+        if (const auto version = own_member(line, "apiVersion")) { own.api_version = *version; }
+    }
+    return kinds;
+}
+
+/// Whether each document of a YAML text that cannot be read says that it is an object of a kind that decisions do not
+/// need, and nothing of KMM stands deeper in it.
+bool holds_foreign_objects(std::string_view text, const std::string& file) {
+    if (names_kmm(text, KmmNamed::as_group)) { return false; }
+    const auto kinds = own_kinds(text);
+    const auto is_foreign = [&](const OwnKind& own) { return own.is_foreign(file); };
+    return std::all_of(kinds.begin(), kinds.end(), is_foreign) &&
+           !std::all_of(kinds.begin(), kinds.end(), [](const OwnKind& own) { return own.is_empty; });
+}
+
+/// Whether a document of a YAML text has a member kind.
+bool has_kind(std::string_view text) { return text.starts_with("kind:") || text.find("\nkind:") != text.npos; }
+
+}  // namespace
+
+LeftOut leave_out_unreadable(const std::string& file, const KindUse& uses, Diagnostics& diagnostics,
+                             std::size_t begin) {
+    const auto is_syntax = [](const Diagnostic& one) {
+        return one.code == "yaml-syntax" || one.code == "json-syntax" || one.code == "bad-key" ||
+               one.code == "duplicate-key" || one.code == "not-utf8";
+    };
+    const auto first = diagnostics.begin() + static_cast<std::ptrdiff_t>(begin);
+    const auto is_either = [&](const Diagnostic& one) { return one.is_of_no_object || is_syntax(one); };
+    if (std::none_of(first, diagnostics.end(), is_either)) { return LeftOut::nothing; }
+    const auto text = TextSource(file).whole();
+    if (!text) { return LeftOut::nothing; }
+    const auto kinds = own_kinds(*text);
+    const auto is_used = [&](const OwnKind& own) { return uses(own.api_version, own.kind); };
+    if (std::any_of(kinds.begin(), kinds.end(), is_used)) { return LeftOut::nothing; }
+    const bool is_template = text->find("{{") != std::string::npos || text->find("{%") != std::string::npos;
+    const bool has_no_object = std::any_of(first, diagnostics.end(), [](auto& one) { return one.is_of_no_object; });
+    // kubectl takes the last of two members: that is for those who read the object.
+    const auto is_double = [](const Diagnostic& one) { return one.code == "duplicate-key"; };
+    if (!is_kustomization(file) && holds_foreign_objects(*text, file)) {
+        diagnostics.erase(std::remove_if(first, diagnostics.end(), is_double), diagnostics.end());
+        if (is_template && std::any_of(first, diagnostics.end(), is_syntax)) {
+            diagnostics.erase(std::remove_if(first, diagnostics.end(), is_syntax), diagnostics.end());
+            return LeftOut::foreign_template;
+        }
+        for (auto one = first; one != diagnostics.end(); ++one) {
+            if (!is_syntax(*one)) { continue; }
+            one->severity = Severity::note;
+            one->hint = "KMM does not use objects of this kind: the file was not read any further";
+        }
+        return LeftOut::nothing;
+    }
+    const auto where = is_template || has_no_object ? KmmNamed::as_group : KmmNamed::anywhere;
+    if (may_be_meant(*text, where) && !is_of_others(*text, file)) { return LeftOut::nothing; }
+    // Tags and numbers that other programs read stand in no object.
+    const bool is_setting = has_no_object && !has_kind(*text);
+    const bool is_foreign = is_template || !(is_kustomization(file) || names_object(*text));
+    diagnostics.erase(std::remove_if(first, diagnostics.end(), is_double), diagnostics.end());
+    const auto is_left_out = [&](const Diagnostic& one) {
+        return one.is_of_no_object || (is_foreign && is_syntax(one)) ||
+               (is_setting && (one.code == "bad-tag" || one.code == "bad-number"));
+    };
+    const auto kept = std::remove_if(first, diagnostics.end(), is_left_out);
+    if (kept == diagnostics.end()) { return LeftOut::nothing; }
+    diagnostics.erase(kept, diagnostics.end());
+    return LeftOut::text;
 }
 
 }  // namespace kmm::cluster

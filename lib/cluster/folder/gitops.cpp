@@ -21,6 +21,7 @@
 #include "base/shell_word.hpp"
 #include "base/text.hpp"
 #include "cluster/folder/application_set.hpp"
+#include "cluster/folder/file_pattern.hpp"
 #include "cluster/folder/foreign_text.hpp"
 #include "cluster/folder/text_source.hpp"
 #include "value/reader.hpp"
@@ -232,6 +233,10 @@ void GitOpsPaths::add(const value::Node& root, const std::string& file) {
     const auto destination = spec->get_string({"destination", "namespace"});
     const auto add_source = [&](const value::Node& source) {
         const value::Node* flag = source.find_path({"directory", "recurse"});
+        const auto pattern = [&](std::string_view name) {
+            auto text = source.get_string({"directory", name});
+            return has_variable(text) ? std::string() : text;
+        };
         const auto path = source.get_string({"path"});
         const auto url = source.get_string({"repoURL"});
         if (!path.empty() && !url.empty()) { argo_repositories_.insert(repository_name(url)); }
@@ -244,7 +249,7 @@ void GitOpsPaths::add(const value::Node& root, const std::string& file) {
             GitOpsChange{file, fmt::format("{} {} of Argo CD", kind, own),
                          is_set ? "argocd app manifests APPLICATION"
                                 : fmt::format("argocd app manifests {}", base::command_word(own)),
-                         settings != nullptr && has_patches(*settings), {}});
+                         settings != nullptr && has_patches(*settings), {}, pattern("include"), pattern("exclude")});
         if (!is_set) { return add_path(path, given, with_below, change); }
         for (auto& each : generated_paths(root, path, given.name)) {
             add_path(each.path, {each.ns, given.is_forced, given.is_of_kustomize}, with_below, change,
@@ -352,8 +357,23 @@ void GitOpsPaths::expand_patterns(const std::set<std::string>& directories, cons
     }
 }
 
+bool GitOpsPaths::gives_namespace(const Applied& each) { return each.is_bundle || !each.given.name.empty(); }
+
+bool GitOpsPaths::Applied::has_patterns() const {
+    return change && !(change->exclude.empty() && change->include.empty());
+}
+
+bool GitOpsPaths::Applied::leaves_out(const std::string& file) const {
+    if (file == k_outside) { return false; }
+    const auto rest = path.empty() ? file : file.substr(std::min(path.size() + 1, file.size()));
+    return (!change->exclude.empty() && matches_file(change->exclude, rest)) ||
+           (!change->include.empty() && !matches_file(change->include, rest));
+}
+
 std::vector<const GitOpsPaths::Applied*>
-GitOpsPaths::applied_to(const std::vector<std::string>& directories, bool (*is_meant)(const Applied&)) const {
+GitOpsPaths::applied_to(const std::vector<std::string>& directories, const std::string& file,
+                        bool (*is_meant)(const Applied&)) const {
+    const auto file_place = below_top(file);
     std::set<std::size_t> found;
     std::size_t longest = 0;
     for (const auto& directory : directories) {
@@ -367,6 +387,10 @@ GitOpsPaths::applied_to(const std::vector<std::string>& directories, bool (*is_m
                 for (const auto i : there->second) {
                     const auto& each = all_[i];
                     if (!is_meant(each) || (path.size() != place.size() && !each.with_below)) { continue; }
+                    // A directory with patterns is not built by a kustomization.
+                    if (each.has_patterns() && (&directory != &directories.front() || each.leaves_out(file_place))) {
+                        continue;
+                    }
                     if (path.size() > longest) { found.clear(); }
                     longest = path.size();
                     found.insert(i);
@@ -380,19 +404,28 @@ GitOpsPaths::applied_to(const std::vector<std::string>& directories, bool (*is_m
     return result;
 }
 
-GitOpsNamespace GitOpsPaths::namespace_of(const std::vector<std::string>& directories) const {
-    const auto found =
-        applied_to(directories, [](const Applied& each) { return each.is_bundle || !each.given.name.empty(); });
+std::map<std::string, std::string> GitOpsPaths::given_to(const std::vector<std::string>& directories,
+                                                         const std::string& file) const {
+    std::map<std::string, std::string> given;
+    for (const auto* each : applied_to(directories, file, gives_namespace)) {
+        given.emplace(each->given.name, each->change ? each->change->file : std::string(k_fleet_file));
+    }
+    return given;
+}
+
+GitOpsNamespace GitOpsPaths::namespace_of(const std::vector<std::string>& directories, const std::string& file) const {
+    const auto found = applied_to(directories, file, gives_namespace);
     const bool is_certain = std::all_of(found.begin(), found.end(), [&](const Applied* each) {
         return each->given.name == found.front()->given.name;
     });
     return !found.empty() && is_certain ? found.front()->given : GitOpsNamespace{};
 }
 
-std::optional<GitOpsChange> GitOpsPaths::change_of(const std::vector<std::string>& directories) const {
+std::optional<GitOpsChange> GitOpsPaths::change_of(const std::vector<std::string>& directories,
+                                                   const std::string& file) const {
     std::optional<GitOpsChange> result;
     const GitOpsChange* last = nullptr;
-    for (const auto* each : applied_to(directories, [](const Applied& one) { return !one.is_bundle; })) {
+    for (const auto* each : applied_to(directories, file, [](const Applied& one) { return !one.is_bundle; })) {
         if (std::exchange(last, each->change.get()) == each->change.get()) { continue; }
         if (!result) {
             result = *last;

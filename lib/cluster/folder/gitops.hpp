@@ -32,6 +32,7 @@ struct GitOpsChange {
     std::string command;      ///< that prints the changed objects
     bool has_patches = false;  ///< or images, prefixes and the like: changes that are not followed
     FluxVariables variables;
+    std::string include = {}, exclude = {};  ///< patterns of files below the path; "" for none
 };
 
 /// That the patches and the like of a change were not followed: a note "kustomize-not-built".
@@ -60,10 +61,16 @@ public:
     /// The namespace for what lies in one of `directories`: that of the longest path. None if no path leads there, or
     /// several with different namespaces. Paths begin at the root of a repository: that is `top`, or, where `top` holds
     /// no such directory and ends as the path begins, a directory above it. O(paths of equal length that lead there).
-    [[nodiscard]] GitOpsNamespace namespace_of(const std::vector<std::string>& directories) const;
+    /// `file` lies in the first of them, and no namespace comes from an Application that leaves it out.
+    [[nodiscard]] GitOpsNamespace namespace_of(const std::vector<std::string>& directories,
+                                               const std::string& file) const;
+    /// The namespaces that those with the longest path give, each with the file of one that says it.
+    [[nodiscard]] std::map<std::string, std::string> given_to(const std::vector<std::string>& directories,
+                                                              const std::string& file) const;
     /// What changes objects in one of `directories`: that of the longest path, as above; nullopt for nothing. Of
     /// several the variables on which they agree have a value. O(as above).
-    [[nodiscard]] std::optional<GitOpsChange> change_of(const std::vector<std::string>& directories) const;
+    [[nodiscard]] std::optional<GitOpsChange> change_of(const std::vector<std::string>& directories,
+                                                        const std::string& file) const;
 
 private:
     struct Applied {
@@ -73,6 +80,10 @@ private:
         bool is_bundle = false;   ///< `path` is below `top` already: it has a fleet.yaml
         std::shared_ptr<GitOpsChange> change = {};  ///< all that one object applies have the same; none of a bundle
         std::vector<std::string> excluded = {};  ///< patterns, if `path` is one
+
+        [[nodiscard]] bool has_patterns() const;
+        /// Whether its patterns leave out `file`, written below the top.
+        [[nodiscard]] bool leaves_out(const std::string& file) const;
     };
 
     void add(const value::Node& root, const std::string& file);
@@ -85,11 +96,13 @@ private:
     /// Puts what patterns mean in their place. `whole` is the absolute path of `top`. Of one object a directory gets
     /// two namespaces at most: with two, none of them is certain.
     void expand_patterns(const std::set<std::string>& directories, const std::string& whole);
-    /// Those with the longest path that leads to one of `directories`.
+    /// Those with the longest path that leads to one of `directories`, but for those that leave `file` out.
     [[nodiscard]] std::vector<const Applied*> applied_to(const std::vector<std::string>& directories,
+                                                         const std::string& file,
                                                          bool (*is_meant)(const Applied&)) const;
     /// Makes all paths relative to `top`; what does not lead into it goes.
     void resolve(const std::vector<std::string>& files);
+    [[nodiscard]] static bool gives_namespace(const Applied& each);
     [[nodiscard]] std::string below_top(const std::string& directory) const;
 
     std::string top_, named_;  ///< the second as the user wrote it

@@ -8,6 +8,8 @@
 
 #include "api/names.hpp"
 #include "base/error.hpp"
+#include "cluster/folder/folder_notes.hpp"
+#include "cluster/folder/foreign_text.hpp"
 #include "cluster/folder/text_source.hpp"
 #include "value/reader.hpp"
 
@@ -42,6 +44,12 @@ std::string joined(const std::string& directory, const std::string& path) {
 std::string directory_of(const std::string& file) {
     const auto slash = file.rfind('/');
     return joined(slash == std::string::npos ? "." : file.substr(0, slash), "");
+}
+
+/// Whether `place` is in the directory `top`, both as `joined` writes them.
+bool is_in(const std::string& top, const std::string& place) {
+    if (top == ".") { return !place.starts_with("/") && place != ".." && !place.starts_with("../"); }
+    return place.starts_with(top) && (place.size() == top.size() || top == "/" || place[top.size()] == '/');
 }
 
 bool is_filled(const value::Node& root, std::string_view key) {
@@ -147,8 +155,10 @@ void MovedObjects::apply(value::Node& object, const Kind& listed, std::vector<va
     said->set_mark(mark);
 }
 
-Kustomizations Kustomizations::among(const std::vector<std::string>& files) {
+Kustomizations Kustomizations::among(const std::string& top, const std::vector<std::string>& files,
+                                     const std::function<bool(std::string_view file)>& is_ignored) {
     Kustomizations result;
+    result.top_ = joined(top, "");
     std::set<std::string> directories;
     const auto read = [&](const std::string& file) {
         try {
@@ -158,11 +168,15 @@ Kustomizations Kustomizations::among(const std::vector<std::string>& files) {
         }
     };
     for (const auto& file : files) {
-        directories.insert(directory_of(file));
+        directories.emplace(directory_part(file));
         if (is_kustomization(file)) { read(file); }
     }
     // The name without an ending is none of a document.
-    for (const auto& directory : directories) { read(directory + "/Kustomization"); }
+    for (const auto& directory : directories) {
+        std::error_code error;
+        const auto file = directory + "/Kustomization";
+        if (std::filesystem::exists(file, error) && !is_ignored(file)) { read(file); }
+    }
     for (std::size_t i = 0; i < result.all_.size(); ++i) {
         for (const auto* list : {&result.all_[i].resources, &result.all_[i].components}) {
             for (const auto& resource : *list) { result.by_resource_[resource].push_back(i); }
@@ -206,7 +220,15 @@ void Kustomizations::add(const std::string& file, std::string_view text) {
         const value::Node* list = root.find(key);
         if (list == nullptr) { continue; }
         auto& into = key == "components" ? made.components : made.resources;
-        for (const auto& item : list->items()) { into.insert(joined(made.directory, item.text())); }
+        for (const auto& item : list->items()) {
+            const auto& path = item.text();
+            auto place = joined(made.directory, path);
+            const bool is_far = path.find("://") != std::string::npos || path.find("?ref=") != std::string::npos ||
+                                path.starts_with("git@") || path.starts_with("github.com/");
+            made.is_of_far = made.is_of_far || is_far;
+            made.leads_out = made.leads_out || (!is_far && !path.empty() && !is_in(top_, place));
+            into.insert(std::move(place));
+        }
     }
     for (const auto key : k_parts) {
         const value::Node* list = root.find(key);
@@ -214,7 +236,9 @@ void Kustomizations::add(const std::string& file, std::string_view text) {
         for (const auto& item : list->items()) {
             const std::string path = item.is_mapping() ? item.get_string({"path"}) : item.text();
             // A patch may stand in the list itself.
-            if (!path.empty() && path.find('\n') == std::string::npos) { parts_.insert(joined(made.directory, path)); }
+            if (!path.empty() && path.find('\n') == std::string::npos) {
+                made.parts.insert(joined(made.directory, path));
+            }
         }
     }
     knows_references_ = knows_references_ || std::any_of(k_referrers.begin(), k_referrers.end(),
@@ -230,8 +254,10 @@ void Kustomizations::add(const std::string& file, std::string_view text) {
         }
     }
     if (const auto path = root.get_string({"openapi", "path"}); !path.empty()) {
-        parts_.insert(joined(made.directory, path));
+        made.parts.insert(joined(made.directory, path));
     }
+    parts_.insert(made.parts.begin(), made.parts.end());
+    made.names_kmm = text.find("kmm.sigs.x-k8s.io") != std::string_view::npos;
     all_.push_back(std::move(made));
 }
 
@@ -292,10 +318,46 @@ bool Kustomizations::is_always_moved(const std::string& place, std::set<std::siz
 std::string Kustomizations::namespace_of(const std::string& file) const {
     if (all_.empty()) { return ""; }
     if (auto name = moved_to(file); !name.empty()) { return name; }
-    for (const auto* user : users_of(file)) {
-        if (!user->given_namespace.empty()) { return user->given_namespace; }
+    const auto given = given_to(file);
+    return given.size() == 1 ? given.begin()->first : "";
+}
+
+std::map<std::string, std::string> Kustomizations::given_to(const std::string& file) const {
+    std::map<std::string, std::string> given;
+    std::set<std::size_t> seen;
+    add_given(joined(file, ""), seen, given);
+    return given;
+}
+
+void Kustomizations::add_given(const std::string& place, std::set<std::size_t>& seen,
+                               std::map<std::string, std::string>& given) const {
+    const auto found = by_resource_.find(place);
+    if (found == by_resource_.end()) { return; }
+    for (const auto index : found->second) {
+        const auto& user = all_[index];
+        if (!seen.insert(index).second) { continue; }
+        if (!user.given_namespace.empty()) {
+            given.emplace(user.given_namespace, user.file);
+        } else {
+            add_given(user.directory, seen, given);
+        }
     }
-    return "";
+}
+
+std::vector<std::string> Kustomizations::not_built() const {
+    std::vector<std::string> files;
+    for (const auto& one : all_) {
+        const auto is_of_kmm = [&](const std::string& part) {
+            std::error_code error;
+            return is_in(top_, part) && std::filesystem::is_regular_file(part, error) &&
+                   names_kmm_object(TextSource(part).front());
+        };
+        const bool is_far_and_of_kmm =
+            one.is_of_far && (one.names_kmm || std::any_of(one.parts.begin(), one.parts.end(), is_of_kmm));
+        if (one.leads_out || is_far_and_of_kmm) { files.push_back(one.file); }
+    }
+    std::sort(files.begin(), files.end());
+    return files;
 }
 
 std::vector<std::string> Kustomizations::directories_of(const std::string& file) const {
@@ -307,12 +369,15 @@ std::vector<std::string> Kustomizations::directories_of(const std::string& file)
 std::vector<std::string> Kustomizations::changing(const std::string& file) const {
     std::vector<std::string> files;
     std::set<std::string> names;
-    // A namespace that is given stands for all users; without one none moves anything.
-    if (auto given = namespace_of(file); !given.empty() && moved_to(file).empty()) {
+    const auto users = users_of(file);
+    const auto gives = [](const Kustomization* user) { return !user->given_namespace.empty(); };
+    const bool is_moved = std::any_of(users.begin(), users.end(), gives);
+    // What all give to the file stands for it; without one none moves anything.
+    if (is_moved && moved_to(file).empty()) {
         names = namespaces_in(file);
-        names.insert(std::move(given));
+        if (auto given = namespace_of(file); !given.empty()) { names.insert(std::move(given)); }
     }
-    for (const auto* user : users_of(file)) {
+    for (const auto* user : users) {
         const auto& own = user->given_namespace;
         const bool moves =
             !own.empty() && std::any_of(names.begin(), names.end(), [&](auto& name) { return name != own; });

@@ -2,6 +2,7 @@
 // What kustomizations in a directory say of the files beside them. They are not built.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -43,8 +44,10 @@ private:
 /// The kustomizations among the files of a directory.
 class Kustomizations {
 public:
-    /// `files` as object_files lists them. A kustomization that cannot be read says nothing.
-    [[nodiscard]] static Kustomizations among(const std::vector<std::string>& files);
+    /// `files` as object_files lists them below the directory `top`, without those that are left out; a file without
+    /// an ending is if `is_ignored` says so of its name below `top`. A kustomization that cannot be read says nothing.
+    [[nodiscard]] static Kustomizations among(const std::string& top, const std::vector<std::string>& files,
+                                              const std::function<bool(std::string_view file)>& is_ignored);
 
     /// Whether a kustomization has a file as a patch or as a setting, and none as a resource: what stands there is no
     /// object, or half of one.
@@ -57,14 +60,19 @@ public:
     [[nodiscard]] std::string built_by(const std::string& file) const { return move_of(file).built; }
     /// Whether each kustomization that has a file as a resource is, or is for another that is, one with a namespace.
     [[nodiscard]] bool is_always_moved(const std::string& file) const;
-    /// Which namespace objects of a file get that say none: moved_to, else that of the nearest kustomization with one,
-    /// else "".
+    /// Which namespace objects of a file get that say none: moved_to, else that of all the nearest kustomizations with
+    /// one, else "": also if those have different ones.
     [[nodiscard]] std::string namespace_of(const std::string& file) const;
+    /// The namespaces of the nearest kustomizations with one, each with the file of one that says it.
+    [[nodiscard]] std::map<std::string, std::string> given_to(const std::string& file) const;
     /// The directory of a file, and those of the kustomizations that it is a resource of, nearest first.
     [[nodiscard]] std::vector<std::string> directories_of(const std::string& file) const;
     /// The kustomizations that change objects of a file in more than moved_to and namespace_of say: sorted. It is read
     /// if one has a namespace. Errors: as TextSource.
     [[nodiscard]] std::vector<std::string> changing(const std::string& file) const;
+    /// The files of kustomizations with resources that are not below `top`, sorted: those with a path that leads out of
+    /// it, and those of another repository that have patches of objects of KMM. Errors: as TextSource.
+    [[nodiscard]] std::vector<std::string> not_built() const;
     /// The ConfigMaps and Secrets that generators make, each by its name without the hash that kustomize appends, with
     /// the keys and without the texts. Their namespace is "" where no kustomization says one. ConfigMaps whose keys are
     /// not in a kustomization are left out; Secrets are without data then.
@@ -77,6 +85,10 @@ private:
         std::set<std::string> resources;   ///< files, and directories of other kustomizations
         std::set<std::string> components;  ///< directories; what they do is done to the resources, too
         bool changes = false;
+        bool leads_out = false;           ///< a resource is a path that is not below the top
+        bool is_of_far = false;           ///< a resource is in another repository
+        bool names_kmm = false;           ///< it has a patch of objects of KMM in it
+        std::set<std::string> parts = {};  ///< files of patches and settings
         std::vector<std::pair<value::Node, bool>> generated;  ///< objects, each and whether its name gets a hash
     };
 
@@ -90,9 +102,13 @@ private:
     [[nodiscard]] bool is_always_moved(const std::string& place, std::set<std::size_t>& seen) const;
     /// Notes which kustomizations change objects by a component, as it does itself or cannot be seen.
     void follow_components();
+    /// Adds to `given` what given_to says of `place`, a file or directory. `seen`: those that were asked.
+    void add_given(const std::string& place, std::set<std::size_t>& seen,
+                   std::map<std::string, std::string>& given) const;
     /// Those that a file is a resource of, nearest first.
     [[nodiscard]] std::vector<const Kustomization*> users_of(const std::string& file) const;
 
+    std::string top_;  ///< as `joined` writes it
     std::vector<Kustomization> all_;
     std::map<std::string, std::vector<std::size_t>> by_resource_;
     std::set<std::string> parts_;

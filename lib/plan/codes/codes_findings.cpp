@@ -60,8 +60,8 @@ constexpr std::array k_finding_texts{
     CodeText{"not-utf8", "finding", "the file is not UTF-8", "", "save it as UTF-8"},
     CodeText{"object-not-named", "finding", "objects with faults that nothing of KMM names",
              "Repositories hold Secrets, ConfigMaps, Namespaces and Pods of other programs, and examples of them. "
-             "KMM looks at those alone that a Module names. Where no Module was read, and of objects that a server "
-             "gave, each fault is reported.",
+             "KMM looks at those alone that a Module names. Of files that -f names where no Module was read, and of "
+             "objects that a server gave, each fault is reported.",
              "nothing; kubectl apply --dry-run=server -f FILE checks any object"},
     CodeText{"one-object-per-file", "finding", "a file of a directory cluster has several objects",
              "Objects of a directory cluster are written back one by one.",

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "base/glob.hpp"
 #include "base/text.hpp"
 
 namespace kmm::plan {
@@ -59,26 +60,7 @@ void check_policy(const api::Module& module, Diagnostics& diagnostics) {
 }
 
 bool glob_matches(std::string_view pattern, std::string_view text) noexcept {
-    std::size_t p = 0;
-    std::size_t t = 0;
-    std::size_t star = std::string_view::npos;
-    std::size_t resume = 0;
-    while (t < text.size()) {
-        if (p < pattern.size() && pattern[p] == '*') {
-            star = p++;
-            resume = t;
-        } else if (p < pattern.size() && (pattern[p] == '?' || pattern[p] == text[t])) {
-            ++p;
-            ++t;
-        } else if (star != std::string_view::npos) {
-            p = star + 1;
-            t = ++resume;
-        } else {
-            return false;
-        }
-    }
-    while (p < pattern.size() && pattern[p] == '*') { ++p; }
-    return p == pattern.size();
+    return base::glob_matches(pattern, text);
 }
 
 }  // namespace kmm::plan

@@ -2,6 +2,7 @@
 #include "recipe/files/documents.hpp"
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -10,7 +11,7 @@
 #include "base/clean_path.hpp"
 #include "base/text.hpp"
 #include "cluster/folder/documents.hpp"
-#include "cluster/folder/object_files.hpp"
+#include "cluster/folder/ignored.hpp"
 #include "recipe/files/chart_files.hpp"
 #include "recipe/files/observe.hpp"
 #include "recipe/plan/recipes.hpp"
@@ -52,16 +53,37 @@ void add_document(value::Document document, std::vector<value::Document>& all) {
     }
 }
 
-/// Whether a directory above the file, among those that are read, holds a Chart.yaml: what is below is templates.
-bool is_in_chart(const std::string& file, const std::vector<std::string>& files) {
-    for (std::size_t slash = file.rfind('/'); slash != std::string::npos && slash > 0;
-         slash = file.rfind('/', slash - 1)) {
-        if (std::find(files.begin(), files.end(), file.substr(0, slash) + "/Chart.yaml") != files.end()) {
-            return true;
-        }
+/// Documents as they stand: charts take any of them.
+class RecipeTarget final : public cluster::DocumentTarget {
+public:
+    explicit RecipeTarget(std::vector<value::Document>& all) : all_(all) {}
+
+    [[nodiscard]] bool has_namespace() const override { return true; }
+    [[nodiscard]] bool leaves_charts() const override { return true; }
+    /// Facts of the cluster come from these, and the mirrors of its images.
+    [[nodiscard]] bool uses(const std::string& api_version, const std::string& kind) const override {
+        constexpr std::array<std::string_view, 6> kinds{
+            "ClusterVersion",      "Proxy",      "ImageStream", "ImageDigestMirrorSet", "ImageTagMirrorSet",
+            "ImageContentSourcePolicy"};
+        return api_version.find(".openshift.io/") != std::string::npos &&
+               std::find(kinds.begin(), kinds.end(), kind) != kinds.end();
     }
-    return false;
-}
+    void take(const value::Document& document, Diagnostics& diagnostics) override {
+        if (document.root.find("kind") == nullptr) {
+            Diagnostic note;
+            note.severity = Severity::note;
+            note.code = "unknown-kind";
+            note.message = "the document has no kind";
+            note.position = document.position(document.root.mark());
+            note.is_of_no_object = true;
+            diagnostics.push_back(std::move(note));
+        }
+        add_document(document, all_);
+    }
+
+private:
+    std::vector<value::Document>& all_;
+};
 
 bool has_chart(const std::string& path) { return fs::is_regular_file(path) || fs::exists(path + "/Chart.yaml"); }
 
@@ -140,7 +162,14 @@ RecipeDocuments decode_documents(std::vector<value::Document> all, Diagnostics& 
     return documents;
 }
 
-RecipeDocuments read_recipe_documents(const cli::Args& args, kube::Client* client) {
+RecipeDocuments read_recipe_documents(const cli::Args& args, cli::Context& context, kube::Client* client) {
+    cluster::Ignored ignored(args.all("ignore"), "");
+    auto documents = read_recipe_documents(args, ignored, client);
+    if (context.verbosity >= 0) { context.console.err(ignored.notes()); }
+    return documents;
+}
+
+RecipeDocuments read_recipe_documents(const cli::Args& args, cluster::Ignored& ignored, kube::Client* client) {
     const auto names = args.all("filename");
     if (names.empty() && client == nullptr) {
         throw Error(Exit::usage, "no-source", "no documents given, expected -f FILE with SpecialResources")
@@ -148,18 +177,13 @@ RecipeDocuments read_recipe_documents(const cli::Args& args, kube::Client* clien
     }
     RecipeDocuments documents;
     Diagnostics faults;
-    for (const auto& name : names) {
-        if (name == "-" || !fs::is_directory(name)) {
-            read_document_file(name, documents.all, faults);
-            continue;
-        }
-        const auto files = cluster::object_files(name, faults, cluster::PackedFiles::skip, names);
-        for (const auto& file : files) {
-            if (!is_in_chart(file, files)) { read_document_file(file, documents.all, faults); }
-        }
-    }
+    ignored.require_directory(names);
+    RecipeTarget target(documents.all);
+    static_cast<void>(cluster::read_documents(names, target, faults,
+                                              [&](std::string_view path) { return ignored.takes(path); }));
     if (client != nullptr) { add_cluster_resources(*client, documents.all); }
     documents = decode_documents(std::move(documents.all), faults);
+    std::erase_if(faults, [](const Diagnostic& fault) { return fault.severity == Severity::note; });
     sort_and_merge(faults);
     if (has_errors(faults)) { throw Error::from_diagnostics(std::move(faults)); }
     return documents;

@@ -19,6 +19,10 @@
 #include "recipe/resource/resource.hpp"
 #include "value/node.hpp"
 
+namespace kmm::cluster {
+class Ignored;
+}
+
 namespace kmm::recipe::files {
 
 /// Reads a file, or standard input for "-"; items of a List stand for themselves. Faults: "file-not-found",
@@ -42,11 +46,16 @@ struct RecipeDocuments {
 /// error among them, what comes back is not usable.
 [[nodiscard]] RecipeDocuments decode_documents(std::vector<value::Document> all, Diagnostics& faults);
 
-/// -f, --facts and --fact. Documents without SpecialResources are among `all` only. With a `client`, SpecialResources
-/// of the server follow, but for names that -f has, with the ConfigMaps that their charts are in. Errors: usage
-/// "no-source" without -f and client; data or not_found with all faults of all files, two resources of one name among
-/// them; those of the client.
-[[nodiscard]] RecipeDocuments read_recipe_documents(const cli::Args& args, kube::Client* client = nullptr);
+/// -f and --ignore. Directories are read as cluster::read_documents does it, without their charts. Documents without
+/// SpecialResources are among `all` only. With a `client`, SpecialResources of the server follow, but for names that -f
+/// has, with the ConfigMaps that their charts are in. Globs of --ignore that match nothing are said on standard error.
+/// Errors: usage "no-source" without -f and client, "missing-option" for --ignore without a directory; data or
+/// not_found with all faults of all files, two resources of one name among them; those of the client.
+[[nodiscard]] RecipeDocuments read_recipe_documents(const cli::Args& args, cli::Context& context,
+                                                    kube::Client* client = nullptr);
+/// The same without words about `ignored`.
+[[nodiscard]] RecipeDocuments read_recipe_documents(const cli::Args& args, cluster::Ignored& ignored,
+                                                    kube::Client* client = nullptr);
 
 /// What is known of the cluster: objects of the documents, --facts over them, then --fact.
 [[nodiscard]] recipe::plan::Facts read_facts(const cli::Args& args, const RecipeDocuments& documents,

@@ -29,12 +29,17 @@ std::string version_of(const recipe::plan::SpecialResource* resource, const reci
 
 }  // namespace
 
+cli::Option ignore_option() {
+    return cli::repeatable(cli::option(
+        "ignore", "GLOB", "files and directories to leave out below a directory of -f; * and ? match any characters"));
+}
+
 std::vector<cli::Option> recipe_sources() {
     auto file = cli::repeatable(
         cli::option("filename", 'f', "FILE", "documents, a directory of them, or - for standard input"));
     auto values_from = cli::hidden(cli::repeatable(cli::option("values-from", "FILE", "another name of --facts")));
     return {
-        file,
+        file, ignore_option(),
         cli::repeatable(cli::option("chart", "[NAME=]DIR", "chart of a resource or of that name: directory or .tgz")),
         cli::repeatable(cli::option("facts", "FILE", "what a cluster would say: kernels, versions, proxy")),
         values_from, cli::repeatable(cli::option("fact", "MEMBER=VALUE", "one fact, over those of --facts")),

@@ -12,7 +12,10 @@
 
 namespace kmm::recipe::files {
 
-/// -f, --chart, --facts and --fact.
+/// --ignore.
+[[nodiscard]] cli::Option ignore_option();
+
+/// -f, --ignore, --chart, --facts and --fact.
 [[nodiscard]] std::vector<cli::Option> recipe_sources();
 
 /// Errors: not_found "recipe-not-found" if no document is a SpecialResource or SpecialResourceModule.

@@ -13,6 +13,8 @@
 
 #include "api/recipe_kind.hpp"
 #include "base/text.hpp"
+#include "cluster/folder/chart_files.hpp"
+#include "cluster/folder/ignored.hpp"
 #include "cluster/folder/object_files.hpp"
 #include "digest/digest.hpp"
 #include "plan/fleet/survey.hpp"
@@ -339,26 +341,32 @@ bool never_runs(const std::string& architecture, const std::string& kernel) {
 RecipePreflight::RecipePreflight(const cli::Args& args) : args_(args) {
     bool found = false;
     const auto group = api::group_of(rp::k_group_version);
+    cluster::Ignored ignored(args.all("ignore"), "");
     for (const auto& name : args.all("filename")) {
         if (name == "-") { keep_standard_input(); }
-        Diagnostics ignored;
+        Diagnostics faults;  // said by those who read it as objects
         const bool is_directory = name != "-" && fs::is_directory(name);
-        const auto files = is_directory ? cluster::object_files(name, ignored) : std::vector<std::string>{name};
+        auto files = is_directory ? cluster::object_files(name, faults) : std::vector<std::string>{name};
+        if (is_directory) {
+            const auto below = [&](const std::string& file) {
+                return file.substr(std::min(name.size() + (name.ends_with('/') ? 0 : 1), file.size()));
+            };
+            std::erase_if(files, [&](const std::string& file) { return ignored.takes(below(file)); });
+            std::vector<std::string> paths;
+            for (const auto& file : files) { paths.push_back(below(file)); }
+            charts_.merge(cluster::charts_among(paths));
+        }
         for (const auto& file : files) {
-            if (is_directory && file.ends_with("/Chart.yaml")) {
-                charts_.push_back(file.substr(name.size() + (name.ends_with('/') ? 0 : 1), file.size() - name.size()));
-            }
             try {
                 found = found ||
                         (file == "-" ? sys::read_fd(0, "-") : sys::read_file(file)).find(group) != std::string::npos;
-            } catch (const Error&) {  // said by those who read it as objects
+            } catch (const Error&) {  // as above
             }
         }
         if (name == "-") { ::lseek(0, 0, SEEK_SET); }
     }
-    for (auto& chart : charts_) { chart = chart.substr(0, chart.rfind("Chart.yaml")); }
     if (!found) { return; }
-    documents_ = read_recipe_documents(args);
+    documents_ = read_recipe_documents(args, ignored);
     facts_ = read_facts(args, documents_, false);
     const auto& names = args.all("filename");
     if (std::find(names.begin(), names.end(), "-") != names.end()) { ::lseek(0, 0, SEEK_SET); }
@@ -388,8 +396,7 @@ void RecipePreflight::complete(kube::Client* client) {
 }
 
 bool RecipePreflight::is_chart_file(std::string_view path) const {
-    return any() && std::any_of(charts_.begin(), charts_.end(),
-                                [&](const std::string& chart) { return path.starts_with(chart); });
+    return any() && cluster::is_in_chart(charts_, path);
 }
 
 std::vector<std::string> RecipePreflight::asked_kernels(const std::vector<api::Node>& nodes) const {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -35,7 +36,8 @@ struct RecipeVerdict {
 /// What -f has of recipes. Charts below directories are no objects of the cluster.
 class RecipePreflight {
 public:
-    /// Reads the documents of -f if there is a resource of sro.openshift.io among them. Standard input can be read
+    /// Reads the documents of -f, but for those of --ignore, if there is a resource of sro.openshift.io among them.
+    /// Standard input can be read
     /// again afterwards. Errors: those of read_recipe_documents.
     explicit RecipePreflight(const cli::Args& args);
 
@@ -64,7 +66,7 @@ private:
     const cli::Args& args_;
     files::RecipeDocuments documents_;
     plan::Facts facts_;
-    std::vector<std::string> charts_;  ///< directories of charts, below the directories of -f
+    std::set<std::string> charts_;  ///< directories of charts, below the directories of -f
 };
 
 /// The architecture of a kernel's machines as images name it, by its release; "" if the release does not say it.

@@ -35,10 +35,10 @@ class InventoryTarget final : public cluster::DocumentTarget {
 public:
     explicit InventoryTarget(Inventory& inventory) : inventory_(inventory) {}
 
-    value::ObjectSink& begin() override { return sink_.emplace(); }
+    value::ObjectSink* begin() override { return &sink_.emplace(); }
     void commit(Diagnostics& diagnostics) override { std::move(*sink_).commit(inventory_, diagnostics); }
     void take(const value::Document& document, Diagnostics& diagnostics) override {
-        begin().take_document(document);
+        begin()->take_document(document);
         commit(diagnostics);
     }
 

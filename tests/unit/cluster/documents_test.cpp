@@ -406,7 +406,7 @@ TEST_SUITE("cluster::unit") {
         CHECK(diagnostics[0].exit == Exit::not_found);
         CHECK(diagnostics[1].code == "yaml-syntax");
         CHECK(diagnostics[2].code == "no-documents");
-        CHECK(diagnostics[2].severity == Severity::warning);
+        CHECK(diagnostics[2].severity == Severity::error);  // as kubectl has it
         CHECK(objects.nodes.size() == 1);
     }
 

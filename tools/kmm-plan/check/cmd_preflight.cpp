@@ -293,7 +293,8 @@ cli::Verb preflight_verb() {
         "kernel", "KERNEL",
         "kernel version as uname -r prints it (default: those of the PreflightValidations that were read)"));
     auto recipes = recipe_sources();
-    std::erase_if(recipes, [](const cli::Option& option) { return option.name == "filename"; });
+    std::erase_if(recipes,
+                  [](const cli::Option& option) { return option.name == "filename" || option.name == "ignore"; });
     verb.options =
         std::vector<cli::Option>{
             kernel, preflight::devel_option(),

@@ -56,8 +56,7 @@ Exit run_render_recipe(const cli::Args& args, cli::Context& context) {
     require_warnings(args);
     preflight::require_question(args);
     const auto live = live_cluster(args, context);
-    auto documents =
-        live == nullptr ? read_recipe_documents(args) : recipe::files::read_recipe_documents(args, &live->client());
+    auto documents = read_recipe_documents(args, context, live == nullptr ? nullptr : &live->client());
     if (live != nullptr) {
         for (auto& document : recipe::files::read_cluster_objects(live->client())) {
             documents.all.push_back(std::move(document));
@@ -87,7 +86,7 @@ Exit run_render_recipe(const cli::Args& args, cli::Context& context) {
 }
 
 Exit run_graph(const cli::Args& args, cli::Context& context) {
-    const auto documents = read_recipe_documents(args);
+    const auto documents = read_recipe_documents(args, context);
     require_resources(documents);
     const auto form = context.output == "dot"       ? recipe::plan::GraphForm::dot
                       : context.output == "mermaid" ? recipe::plan::GraphForm::mermaid
@@ -97,7 +96,7 @@ Exit run_graph(const cli::Args& args, cli::Context& context) {
 }
 
 Exit run_why_recipe(const cli::Args& args, cli::Context& context) {
-    const auto documents = read_recipe_documents(args);
+    const auto documents = read_recipe_documents(args, context);
     const std::string name = args.positional("NAME");
     const auto facts = read_facts(args, documents, false);
     auto rendered = render_named(args, documents, facts, {name}, true);
@@ -124,9 +123,10 @@ cli::Verb render_recipe_verb() {
         "Dependencies of a resource come first. Objects with the annotation "
         "specialresource.openshift.io/kernel-affine have a copy for each kernel. Nothing is applied.\n\n"
         "Without NAME all SpecialResources of the documents are rendered. Charts below a directory of -f are not "
-        "read as documents. A chart comes from --chart, from a repository file://DIR, relative to the document or to "
-        "the current directory, or from a ConfigMap cm://NAMESPACE/NAME among the documents. A resource of v1alpha1 "
-        "has no chart and uses the built-in recipe of a driver container.\n\n"
+        "read as documents, but for a SpecialResource beside a Chart.yaml. A chart comes from --chart, from a "
+        "repository file://DIR, relative to the document or to the current directory, or from a ConfigMap "
+        "cm://NAMESPACE/NAME among the documents. A resource of v1alpha1 has no chart and uses the built-in recipe of "
+        "a driver container.\n\n"
         "Kernels, systems, versions and the proxy come from Nodes, ClusterVersion, Proxy, ImageStream "
         "driver-toolkit, Secrets and ConfigMaps of -f, then from --facts, then from --fact. Missing facts are not "
         "guessed: a template that reads one is an error.\n\n"
@@ -187,7 +187,9 @@ cli::Verb graph_verb() {
         option.choices = {"text", "dot", "mermaid"};
         option.default_text = "text";
     }
-    verb.options = std::vector<cli::Option>{recipe_sources().front()} + common;
+    auto sources = recipe_sources();
+    sources.resize(2);  // -f and --ignore
+    verb.options = std::move(sources) + common;
     verb.run = run_graph;
     return verb;
 }

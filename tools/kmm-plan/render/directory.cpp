@@ -9,8 +9,8 @@
 #include "base/shell_word.hpp"
 #include "base/text.hpp"
 #include "cli/document.hpp"
+#include "cluster/folder/ignored.hpp"
 #include "kmm-plan/render/output.hpp"
-#include "kmm-plan/source/ignored.hpp"
 #include "sys/file_ops.hpp"
 #include "value/writer.hpp"
 
@@ -37,7 +37,7 @@ bool is_hidden(const std::string& relative) {
 void require_apart(const std::string& out, const std::string& input, bool can_ignore, const cli::Args& args) {
     const auto relative = below(out, input);
     if (!relative || is_hidden(*relative)) { return; }
-    if (can_ignore && *relative != "." && Ignored(args.all("ignore"), "").takes(*relative)) { return; }
+    if (can_ignore && *relative != "." && cluster::Ignored(args.all("ignore"), "").takes(*relative)) { return; }
     const std::string shown = base::escape(out);
     throw Error(Exit::usage, "out-in-input",
                 *relative == "." ? fmt::format("--out {} is the directory that is read", shown)

@@ -130,7 +130,7 @@ std::set<std::string> chart_directories(const cli::Args& args) {
 Exit run_show_recipe(const cli::Args& args, cli::Context& context) {
     preflight::require_question(args);
     require_outputs_apart(args, chart_directories(args));
-    const auto documents = read_recipe_documents(args);
+    const auto documents = read_recipe_documents(args, context);
     const auto facts = read_facts(args, documents, false);
     const auto names = args.positionals("NAME");
     auto rendered = render_named(args, documents, facts, names, true);

@@ -9,13 +9,14 @@
 
 #include "api/codec.hpp"
 #include "api/names.hpp"
+#include "api/unnamed.hpp"
 #include "base/shell_word.hpp"
 #include "base/text.hpp"
 #include "cluster/folder/directory_store.hpp"
 #include "cluster/folder/documents.hpp"
+#include "cluster/folder/ignored.hpp"
 #include "cluster/seam/selector.hpp"
 #include "kmm-plan/source/asked.hpp"
-#include "kmm-plan/source/ignored.hpp"
 #include "kmm-plan/source/live.hpp"
 #include "kmm-plan/source/operator_config.hpp"
 #include "kmm-plan/source/outputs.hpp"
@@ -24,6 +25,7 @@
 #include "plan/kmm/release.hpp"
 #include "plan/lint/lint.hpp"
 #include "plan/lint/validate.hpp"
+#include "recipe/files/options.hpp"
 #include "sys/file_ops.hpp"
 
 namespace kmm::tool_plan {
@@ -100,10 +102,8 @@ std::vector<cli::Option> source_options() {
         cli::option("filename", 'f', "FILE", "documents, a directory of them, or - for standard input"));
     auto timeout = cli::with_default(
         cli::option("api-timeout", "DURATION", "how long to wait for an API server that does not answer"), "30s");
-    auto ignore = cli::repeatable(cli::option(
-        "ignore", "GLOB", "files and directories to leave out below a directory of -f; * and ? match any characters"));
     std::vector<cli::Option> options =
-        std::vector<cli::Option>{file, ignore} + cli::cluster_options() + kubectl_options();
+        std::vector<cli::Option>{file, recipe::files::ignore_option()} + cli::cluster_options() + kubectl_options();
     for (auto& option : options) {
         if (option.name == "namespace") {
             option.help = "namespace of modules given by name alone, and of documents of -f without one";
@@ -289,18 +289,12 @@ std::vector<Source> read_sources(const cli::Args& args, cli::Context& context,
     check_kubectl_options(args, context);
     std::vector<std::string> names = args.all("filename");
     names.insert(names.end(), more_files.begin(), more_files.end());
-    if (is_option(args, "ignore") && std::none_of(names.begin(), names.end(), [](const std::string& name) {
-            std::error_code error;
-            return std::filesystem::is_directory(name, error);
-        })) {
-        throw Error(Exit::usage, "missing-option", "--ignore requires a directory of -f")
-            .hint("files that -f names are always read");
-    }
+    cluster::Ignored ignored(args.all("ignore"), args.get("out").value_or(""));
+    ignored.require_directory(names);
     const Place place = place_of(args, !names.empty());
     // Standard input can be read once: the documents are read before any cluster.
     api::Objects objects;
     Diagnostics faults;
-    Ignored ignored(args.all("ignore"), args.get("out").value_or(""));
     const auto files = names.empty() ? names
                                      : cluster::read_documents(
                                            names, objects, faults, given_namespace(args),
@@ -308,7 +302,12 @@ std::vector<Source> read_sources(const cli::Args& args, cli::Context& context,
                                                return ignored.takes(path) || (is_left_out && is_left_out(path));
                                            });
     if (is_option(args, "ignore") && context.verbosity >= 0) { context.console.err(ignored.notes()); }
-    if (!names.empty()) { api::finish(objects, faults); }
+    if (!names.empty()) {
+        api::finish(objects, faults);
+        api::fold_unnamed(objects, faults, [&](const Diagnostic& one) {
+            return one.position && std::find(names.begin(), names.end(), one.position->file) == names.end();
+        });
+    }
     std::vector<Source> sources;
     switch (place) {
         case Place::documents:

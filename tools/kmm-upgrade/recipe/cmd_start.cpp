@@ -156,7 +156,7 @@ Release render(Access& access, const std::string& name, kube::Client* client,
     auto& call = access.call;
     const auto& args = call.args();
     if (client != nullptr) require_trusted_documents(args);
-    auto documents = recipe::files::read_recipe_documents(args, client);
+    auto documents = recipe::files::read_recipe_documents(args, call.context(), client);
     documents.is_applied = client != nullptr;
     if (client != nullptr)
         for (auto& document : recipe::files::read_cluster_objects(*client))

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kmm-plan/source/ignored.hpp"
+#include "cluster/folder/ignored.hpp"
+
+#include <algorithm>
+#include <filesystem>
 
 #include <fmt/format.h>
 
 #include "base/clean_path.hpp"
+#include "base/error.hpp"
+#include "base/glob.hpp"
 #include "base/text.hpp"
-#include "plan/decide/policy.hpp"
 
-namespace kmm::tool_plan {
+namespace kmm::cluster {
 
 namespace {
 
@@ -19,7 +23,7 @@ bool glob_takes(std::string_view glob, std::string_view path) {
     std::size_t begin = 0;
     while (true) {
         const std::size_t end = path.find('/', begin);
-        if (plan::glob_matches(glob, whole ? path.substr(0, end)
+        if (base::glob_matches(glob, whole ? path.substr(0, end)
                                            : path.substr(begin, end == std::string_view::npos ? end : end - begin))) {
             return true;
         }
@@ -33,6 +37,17 @@ bool glob_takes(std::string_view glob, std::string_view path) {
 Ignored::Ignored(const std::vector<std::string>& globs, const std::string& out) {
     const auto path = out.empty() ? std::string() : base::clean_path(out);
     for (const auto& glob : globs) { globs_.emplace_back(glob, !path.empty() && glob_takes(glob, path)); }
+}
+
+void Ignored::require_directory(const std::vector<std::string>& names) const {
+    if (globs_.empty() || std::any_of(names.begin(), names.end(), [](const std::string& name) {
+            std::error_code error;
+            return std::filesystem::is_directory(name, error);
+        })) {
+        return;
+    }
+    throw Error(Exit::usage, "missing-option", "--ignore requires a directory of -f")
+        .hint("files that -f names are always read");
 }
 
 bool Ignored::takes(std::string_view path) {
@@ -51,4 +66,4 @@ std::string Ignored::notes() const {
     return text;
 }
 
-}  // namespace kmm::tool_plan
+}  // namespace kmm::cluster
