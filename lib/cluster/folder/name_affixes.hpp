@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What kustomize adds to names of ConfigMaps and Secrets. Names of Modules and of other kinds stay: what changes them is
-// told.
+// What kustomize adds to names of ConfigMaps and Secrets. Names of Modules and of other kinds stay: a finding says what
+// changes them.
 #pragma once
 
 #include <string>
