@@ -218,9 +218,15 @@ ObjectMeta decode_meta(Fields& root, Residence residence, KeptAnnotations kept) 
     auto metadata = root.child("metadata", Need::required);
     if (!metadata) { return meta; }
     // A name that a server is to make up: of Kubernetes' own kinds no such object counts.
-    const bool is_nameless = root.scope().kind == nullptr && metadata->node().find("name") == nullptr &&
-                             metadata->node().find("generateName") != nullptr;
-    if (is_nameless) { root.scope().homeless = true; }
+    const bool is_nameless =
+        metadata->node().find("name") == nullptr && metadata->node().find("generateName") != nullptr;
+    if (is_nameless && root.scope().kind == nullptr) {
+        root.scope().homeless = true;
+    } else if (is_nameless) {
+        root.scope().fault("missing-field", "metadata.generateName: the name is not known before the object is there",
+                           metadata->node().find("generateName")->mark(),
+                           "write metadata.name, which kubectl apply needs, too");
+    }
     meta.name = metadata->string("name", is_nameless ? Need::optional : Need::required);
     meta.namespace_ = metadata->string("namespace");
     meta.uid = metadata->string("uid");

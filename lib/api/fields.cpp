@@ -74,7 +74,7 @@ std::optional<std::string> suggestion(std::string_view key, const std::vector<st
     if (auto near = base::nearest(key, candidates)) { return near; }
     // nodeSelector for selector, image for containerImage, else dockerfile for dockerfileConfigMap; not if two come
     // into question.
-    constexpr std::size_t k_common_min = 4;
+    constexpr std::size_t k_common_min = 5;
     for (const bool at_end : {true, false}) {
         std::vector<std::string> found;
         for (const auto& candidate : candidates) {
@@ -170,7 +170,14 @@ const value::Node* Fields::get(std::string_view key, Need need) {
     const value::Member* member = find_member(key);
     const value::Node* found = member == nullptr || member->value.is_null() ? nullptr : &member->value;
     if (found == nullptr && need == Need::required && !scope_->checked && (node_->is_mapping() || node_->is_null())) {
-        scope_->fault("missing-field", fmt::format("required field {} is missing", path_of(key)), node_->mark());
+        const auto& members = node_->members();
+        const auto other = std::find_if(members.begin(), members.end(), [&](const value::Member& one) {
+            return base::to_lower(one.key) == base::to_lower(key);
+        });
+        scope_->fault("missing-field", fmt::format("required field {} is missing", path_of(key)), node_->mark(),
+                      member == nullptr && other != members.end()
+                          ? fmt::format("did you mean {} where {} stands?", key, base::escape(other->key))
+                          : "");
     }
     if (found != nullptr && records_places()) {
         scope_->places->emplace(path_of(key), scope_->document.position(found->mark()));

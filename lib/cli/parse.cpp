@@ -12,6 +12,7 @@
 #include "base/number.hpp"
 #include "base/text.hpp"
 #include "cli/cli11_adapter.hpp"
+#include "cli/manifest_words.hpp"
 #include "cli/text.hpp"
 #include "sys/trust.hpp"
 
@@ -83,6 +84,30 @@ Scan scan_tokens(const Program& program, const std::vector<std::string>& tokens)
         }
     }
     return scan;
+}
+
+/// -o=json as pflag, of kubectl, takes it: "=" after a short option with a text behind it is not of the value.
+std::string without_equals(const std::vector<Option>& known, const std::string& token) {
+    if (token.size() < 2 || token[0] != '-' || token[1] == '-') return token;
+    for (std::size_t i = 1; i < token.size(); ++i) {
+        const Option* option = find_short(known, token[i]);
+        if (option == nullptr) break;
+        const bool has_equals = i + 2 < token.size() && token[i + 1] == '=';
+        if (has_equals && option->value_name.empty())
+            return i == 1 ? fmt::format("--{}{}", option->name, token.substr(i + 1)) : token;
+        if (has_equals) return token.substr(0, i + 1) + token.substr(i + 2);
+        if (!option->value_name.empty()) break;
+    }
+    return token;
+}
+
+/// without_equals of the options among `tokens`, which are of one verb.
+void drop_equals(const std::vector<Option>& options, std::vector<std::string>& tokens) {
+    Scan scan;
+    for (std::size_t i = 0; i < tokens.size() && tokens[i] != "--"; ++i) {
+        tokens[i] = without_equals(options, tokens[i]);
+        if (tokens[i].size() > 1 && tokens[i].front() == '-' && scan_option(options, tokens[i], i, scan)) ++i;
+    }
 }
 
 const Verb* find_verb(const Program& program, std::string_view name) {
@@ -227,7 +252,10 @@ void assign_positionals(const Program& program, const Verb& verb, const std::vec
     }
     if (next < given.size()) {
         throw usage_error("usage", fmt::format("unexpected argument '{}'", given[next]))
-            .hint(verb.surplus_hint.empty() ? usage_line(program, verb) : verb.surplus_hint);
+            .hint(!verb.surplus_hint.empty() ? verb.surplus_hint
+                  : takes_manifests(verb.options) && is_manifest_name(given[next])
+                      ? option_before_file_hint(given[next])
+                      : usage_line(program, verb));
     }
 }
 
@@ -425,6 +453,7 @@ Command parse_command(const Program& program, const std::vector<std::string>& to
         if (std::find(scan.words.begin(), end, i) == end) rest.push_back(tokens[i]);
     }
     const auto options = accepted_options(*verb);
+    drop_equals(options, rest);
     const RawArgs raw = parse_tokens(options, rest);
     if (!raw.unknown.empty()) throw unknown_option(program, verb, raw.unknown.front());
     assign_positionals(program, *verb, raw.positionals, command.args);

@@ -17,6 +17,7 @@
 #include "kernel/judge.hpp"
 #include "kmod/host/image_config.hpp"
 #include "kmod/ko/module_service.hpp"
+#include "plan/kmm/login_secret.hpp"
 #include "preflight/module_request.hpp"
 #include "registry/client/certs.hpp"
 #include "registry/client/document_service.hpp"
@@ -384,9 +385,7 @@ std::vector<registry::Credential> secret_credentials_of(const RecipeImage& image
                                          : fmt::format("has type {} and no key {}", type, key);
             told.push_back({Severity::warning, "secret-key", fmt::format("{} {}: it is left out", shown, has),
                             std::nullopt,
-                            fmt::format("delete it, as a type cannot be changed, and kubectl create secret "
-                                        "docker-registry {} --from-file=.dockerconfigjson=FILE",
-                                        base::escape(name)),
+                            plan::login_made_again(name, image.name_space),
                             Exit::checks_failed});
             continue;
         }

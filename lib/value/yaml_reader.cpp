@@ -305,9 +305,12 @@ private:
 
     std::optional<Member> make_key(Frame& frame, const Node& node, Mark mark, Plain plain) {
         if (node.is_mapping() || node.is_sequence() || node.is_null()) {
+            // A warning of kubectl before the JSON of an object makes that a key of a mapping.
+            const bool is_object = node.is_mapping() && node.find("kind") != nullptr && mark.column == 1;
             report("bad-key", fmt::format("expected a string as key, found {}", a_kind(node.kind())), mark,
-                   node.is_null() ? "quote the key if it is meant as text"
-                                  : "quote the text if it is a template expression such as {{ .name }}");
+                   is_object        ? "remove the text before the JSON, such as a warning of kubectl through 2>&1"
+                   : node.is_null() ? "quote the key if it is meant as text"
+                                    : "quote the text if it is a template expression such as {{ .name }}");
             return std::nullopt;
         }
         if (plain == Plain::yes && node.is_string() && node.text() == "<<") {

@@ -30,6 +30,15 @@ SHOWN = 15
 GO_VERSION = re.compile(r"go1\.[0-9.]+")  # of .Capabilities.HelmVersion
 
 
+def kubernetes_flags(go):
+    """What Helm's Makefile gives the linker: releases take the version of client-go for that of a cluster."""
+    command = [go, "list", "-f", "{{.Version}}", "-m", "k8s.io/client-go"]
+    found = subprocess.run(command, cwd=HERE / "reference", capture_output=True, text=True, check=False).stdout
+    major, minor = re.match(r"v(\d+)\.(\d+)\.", found or "v0.20.0").groups()
+    name = "helm.sh/helm/v3/pkg/chartutil.k8sVersion"
+    return f"-X {name}Major={int(major) + 1} -X {name}Minor={minor}"
+
+
 def build_reference(build):
     go = shutil.which("go") or "/usr/local/go/bin/go"
     if not os.path.exists(go):
@@ -37,9 +46,8 @@ def build_reference(build):
         sys.exit(77)
     program = build.resolve() / "helm-reference"
     build.mkdir(parents=True, exist_ok=True)
-    result = subprocess.run(
-        [go, "build", "-o", str(program), "."], cwd=HERE / "reference", capture_output=True, text=True, check=False
-    )
+    command = [go, "build", "-ldflags", kubernetes_flags(go), "-o", str(program), "."]
+    result = subprocess.run(command, cwd=HERE / "reference", capture_output=True, text=True, check=False)
     if result.returncode != 0:
         print(result.stderr[-2000:], file=sys.stderr)
         sys.exit(77 if "dial tcp" in result.stderr or "no such host" in result.stderr else 1)

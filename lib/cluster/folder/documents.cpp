@@ -317,7 +317,9 @@ private:
         const bool has_variables =
             change_ && change_->variables.are_used() && front.find('$') != std::string_view::npos;
         const bool is_moved = !moved_.to.empty();
-        if (!source.size() || !(has_variables || is_moved)) { return false; }
+        const auto affixes = kustomizations_.affixes_of(file);
+        const bool is_renamed = affixes.size() > 1 || !affixes.front().is_empty();
+        if (!source.size() || !(has_variables || is_moved || is_renamed)) { return false; }
         const auto text = source.whole();
         Diagnostics faults;
         if (text) {
@@ -326,10 +328,11 @@ private:
                 files_.push_back(file);
                 for (auto& document : documents) {
                     if (is_moved) { move(document); }
-                    if (has_variables) {
-                        take_replaced(document);
-                    } else {
-                        target_.take(document, diagnostics_);
+                    for (const auto& one : affixes) {
+                        if (&one != &affixes.front() && !NameAffixes::renames(document.root)) { break; }
+                        auto made = document;
+                        one.apply(made.root);
+                        has_variables ? take_replaced(made) : target_.take(made, diagnostics_);
                     }
                 }
                 return true;

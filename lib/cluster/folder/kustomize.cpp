@@ -215,6 +215,7 @@ void Kustomizations::add(const std::string& file, std::string_view text) {
     made.file = file;
     made.directory = directory_of(file);
     made.given_namespace = root.get_string({"namespace"});
+    made.affixes = NameAffixes::of(root);
     made.changes = std::any_of(k_changes.begin(), k_changes.end(), [&](auto key) { return is_filled(root, key); });
     for (const auto key : k_resources) {
         const value::Node* list = root.find(key);
@@ -297,6 +298,29 @@ Kustomizations::Move Kustomizations::move_of(const std::string& file) const {
         move.built = at;
     }
     return move;
+}
+
+std::vector<NameAffixes> Kustomizations::affixes_of(const std::string& place) const {
+    std::vector<NameAffixes> found;
+    if (!knows_references_) { add_affixes(joined(place, ""), {}, 0, found); }
+    if (found.empty()) { found.emplace_back(); }
+    return found;
+}
+
+void Kustomizations::add_affixes(const std::string& place, const NameAffixes& inner, std::size_t depth,
+                                 std::vector<NameAffixes>& found) const {
+    constexpr std::size_t k_ways_max = 64, k_depth_max = 16;
+    if (depth > k_depth_max || found.size() == k_ways_max) { return; }
+    const auto users = by_resource_.find(place);
+    if (users == by_resource_.end()) {
+        if (std::find(found.begin(), found.end(), inner) == found.end()) { found.push_back(inner); }
+        return;
+    }
+    for (const auto index : users->second) {
+        auto outer = inner;
+        outer.add_outer(all_[index].affixes);
+        add_affixes(all_[index].directory, outer, depth + 1, found);
+    }
 }
 
 std::string Kustomizations::moved_to(const std::string& file) const { return move_of(file).to; }
@@ -391,6 +415,7 @@ std::vector<GeneratedObject> Kustomizations::generated_objects() const {
     std::vector<GeneratedObject> all;
     for (const auto& one : all_) {
         const auto outer = moved_to(one.directory);
+        const auto ways = affixes_of(one.directory);
         const auto given = !outer.empty()                   ? outer
                            : one.given_namespace.empty() ? namespace_of(one.directory)
                                                          : one.given_namespace;
@@ -400,7 +425,11 @@ std::vector<GeneratedObject> Kustomizations::generated_objects() const {
             made.document.root = root;
             made.has_hash = has_hash && !knows_references_;
             if (!given.empty()) { made.document.root.find("metadata")->set("namespace", given); }
-            all.push_back(std::move(made));
+            if (!knows_references_) { one.affixes.apply(made.document.root); }
+            for (const auto& way : ways) {
+                all.push_back(made);
+                way.apply(all.back().document.root);
+            }
         }
     }
     return all;

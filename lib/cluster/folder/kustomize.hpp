@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "cluster/folder/name_affixes.hpp"
 #include "value/node.hpp"
 
 namespace kmm::cluster {
@@ -67,6 +68,9 @@ public:
     [[nodiscard]] std::map<std::string, std::string> given_to(const std::string& file) const;
     /// The directory of a file, and those of the kustomizations that it is a resource of, nearest first.
     [[nodiscard]] std::vector<std::string> directories_of(const std::string& file) const;
+    /// What kustomize adds to names in a file, or in what a directory makes, one for each way to an outermost
+    /// kustomization that differs: never empty. Nothing is added if a kustomization may bring the names into Modules.
+    [[nodiscard]] std::vector<NameAffixes> affixes_of(const std::string& place) const;
     /// The kustomizations that change objects of a file in more than moved_to and namespace_of say: sorted. It is read
     /// if one has a namespace. Errors: as TextSource.
     [[nodiscard]] std::vector<std::string> changing(const std::string& file) const;
@@ -84,6 +88,7 @@ private:
         std::string given_namespace;   ///< "" if it says none
         std::set<std::string> resources;   ///< files, and directories of other kustomizations
         std::set<std::string> components;  ///< directories; what they do is done to the resources, too
+        NameAffixes affixes;
         bool changes = false;
         bool leads_out = false;           ///< a resource is a path that is not below the top
         bool is_of_far = false;           ///< a resource is in another repository
@@ -100,6 +105,9 @@ private:
     [[nodiscard]] Move move_of(const std::string& file) const;
     /// is_always_moved of what lies at `place`, a file or directory. `seen`: those that were asked.
     [[nodiscard]] bool is_always_moved(const std::string& place, std::set<std::size_t>& seen) const;
+    /// affixes_of from `place` outwards, where `inner` is added so far, at the depth `depth`.
+    void add_affixes(const std::string& place, const NameAffixes& inner, std::size_t depth,
+                     std::vector<NameAffixes>& found) const;
     /// Notes which kustomizations change objects by a component, as it does itself or cannot be seen.
     void follow_components();
     /// Adds to `given` what given_to says of `place`, a file or directory. `seen`: those that were asked.

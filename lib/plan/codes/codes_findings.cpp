@@ -302,7 +302,8 @@ constexpr std::array k_finding_texts{
              "add the ConfigMap, or correct the name"},
     CodeText{"config-map-key", "finding", "a ConfigMap lacks the key dockerfile",
              "KMM mounts that key as the build's Dockerfile. The build Pod does not start without it.",
-             "kubectl create configmap NAME --from-file=dockerfile=Dockerfile"},
+             "kubectl create configmap NAME -n NAMESPACE --from-file=dockerfile=Dockerfile --dry-run=client -o yaml | "
+             "kubectl apply -f -"},
     CodeText{"kernel-plus", "finding", "a kernel whose version ends with '+' on a node where something is to be loaded",
              "KMM drops one '+' for matching, tags and the directory it copies; modprobe looks under the real name.",
              "put a directory of each name into the image, or a link"},

@@ -75,7 +75,29 @@ bool is_waiting(const api::Pod::Problem& problem) {
            reason.starts_with("Invalid") || reason.starts_with("Image");
 }
 
-void add_image_cause(const api::Module& module, const Verdict& verdict, std::vector<Cause>& found) {
+/// What an image that KMM makes waits for: the Dockerfile of its build Pod, else KMM alone.
+std::string build_change(const api::Module& module, const Resolved& resolved,
+                         std::span<const api::ConfigMap> config_maps) {
+    const std::string wait = "wait: KMM builds or signs the image";
+    if (!resolved.build || resolved.build->dockerfile_config_map.empty()) { return wait; }
+    const std::string& ns = module.meta.namespace_;
+    const std::string name = fmt::format("ConfigMap {}/{}", ns, resolved.build->dockerfile_config_map);
+    bool any = false;
+    for (const auto& map : config_maps) {
+        if (map.meta.namespace_ != ns) { continue; }
+        any = true;
+        if (map.meta.name != resolved.build->dockerfile_config_map) { continue; }
+        const auto& binary = map.binary_keys;
+        if (map.data.contains("dockerfile") || std::find(binary.begin(), binary.end(), "dockerfile") != binary.end()) {
+            return wait;
+        }
+        return fmt::format("give {} the key dockerfile: KMM's build Pod does not start without it", name);
+    }
+    return any ? fmt::format("see that {} is there, with the key dockerfile; then {}", name, wait) : wait;
+}
+
+void add_image_cause(const api::Module& module, const Verdict& verdict, std::span<const api::ConfigMap> config_maps,
+                     std::vector<Cause>& found) {
     const auto* resolved = std::get_if<Resolved>(&verdict.resolution);
     const ImageState& known = verdict.image_state;
     if (resolved == nullptr || known.is_usable()) { return; }
@@ -90,7 +112,7 @@ void add_image_cause(const api::Module& module, const Verdict& verdict, std::vec
                                         : fmt::format("ModuleImagesConfig {} says {} for {}", name, known.word, image);
         const bool is_made = resolved->build || resolved->sign;
         if (known.kind == ImageState::Kind::made) {
-            cause.changes.push_back("wait: KMM builds or signs the image");
+            cause.changes.push_back(build_change(module, *resolved, config_maps));
         } else if (!is_made) {
             cause.changes.push_back(fmt::format("push {} to its registry", image));
             cause.changes.push_back(
@@ -99,7 +121,7 @@ void add_image_cause(const api::Module& module, const Verdict& verdict, std::vec
     }
     const bool failed = !known.failed_action.empty();
     if (!failed && known.kind == ImageState::Kind::missing && (resolved->build || resolved->sign)) {
-        cause.changes.push_back("wait: KMM builds or signs the image");
+        cause.changes.push_back(build_change(module, *resolved, config_maps));
     }
     found.push_back(std::move(cause));
     if (!failed) { return; }
@@ -145,9 +167,10 @@ std::string_view word_of(const api::Pod& pod) {
 
 }  // namespace
 
-std::vector<Cause> causes(const NodeView& view, const api::Module& module, const Verdict& verdict) {
+std::vector<Cause> causes(const NodeView& view, const api::Module& module, const Verdict& verdict,
+                          std::span<const api::ConfigMap> config_maps) {
     std::vector<Cause> found;
-    add_image_cause(module, verdict, found);
+    add_image_cause(module, verdict, config_maps, found);
     const std::string& ns = module.meta.namespace_;
     const std::string& name = module.meta.name;
     if (view.image_pods != nullptr && module.module_loader) {

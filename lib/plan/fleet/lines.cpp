@@ -33,6 +33,11 @@ namespace kmm::plan {
 
 namespace {
 
+/// As api::Module::full_name writes it.
+std::string full_name_of(const Entry& entry) {
+    return entry.namespace_.empty() ? entry.module : entry.namespace_ + "/" + entry.module;
+}
+
 /// The kernel module that the entry leaves loaded, with "_" for "-"; "" if there is none.
 std::string kept_kernel_module(const Entry& entry) {
     if (!ends_loaded(entry.action) || !entry.config) { return {}; }
@@ -81,10 +86,10 @@ public:
     void see(const api::Node& node, const Entry& entry, std::size_t number) {
         Owner& owner = owners_[number];
         if (owner.node != &node) {
-            owner = Owner{&node, entry.namespace_ + "/" + entry.module};
+            owner = Owner{&node, full_name_of(entry)};
             return;
         }
-        auto& nodes = conflicts_[{kept_kernel_module(entry), owner.module, entry.namespace_ + "/" + entry.module}];
+        auto& nodes = conflicts_[{kept_kernel_module(entry), owner.module, full_name_of(entry)}];
         if (nodes.count++ == 0) { nodes.first = node.meta.name; }
     }
 
@@ -130,14 +135,14 @@ public:
     /// Sets `order` and `needs`.
     void rank(Entry& entry) const {
         if (needed_.empty()) { return; }
-        const std::string name = entry.namespace_ + "/" + entry.module;
+        const std::string name = full_name_of(entry);
         if (const auto rank = ranks_.find(name); rank != ranks_.end()) { entry.order = rank->second; }
         if (const auto found = needed_.find(name); found != needed_.end()) { entry.needs = found->second; }
     }
 
     void see(const Entry& entry) {
         if (needed_.empty() || !ends_loaded(entry.action)) { return; }
-        loaded_.insert(entry.namespace_ + "/" + entry.module);
+        loaded_.insert(full_name_of(entry));
     }
 
     void end_node(const api::Node& node) {

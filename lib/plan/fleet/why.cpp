@@ -23,14 +23,15 @@ namespace {
 
 class Explainer {
 public:
-    Explainer(const NodeView& view, const api::Module& module, Options options)
+    Explainer(const NodeView& view, const api::Module& module, Options options,
+              std::span<const api::ConfigMap> config_maps)
         : node_(*view.node), module_(module), resolver_(module) {
         why_.about_next = options.next;
         options.next = false;
         settled_ = judge(view, resolver_, options);
         options.next = true;
         next_ = judge(view, resolver_, options);
-        causes_ = causes(view, module, settled_);
+        causes_ = causes(view, module, settled_, config_maps);
     }
 
     Why run() {
@@ -389,8 +390,9 @@ std::string_view to_string(Mark mark) noexcept {
     return "-";
 }
 
-Why explain(const NodeView& view, const api::Module& module, const Options& options) {
-    return Explainer(view, module, options).run();
+Why explain(const NodeView& view, const api::Module& module, const Options& options,
+            std::span<const api::ConfigMap> config_maps) {
+    return Explainer(view, module, options, config_maps).run();
 }
 
 }  // namespace kmm::plan

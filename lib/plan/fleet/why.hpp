@@ -2,6 +2,7 @@
 // The chain of facts behind one line of a plan, as data.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -28,7 +29,8 @@ struct Why {
     std::vector<std::string> changes;  ///< what would have to change for another answer; never empty
 };
 
-/// Explains what `judge` says about the pair. `options` must be complete.
-[[nodiscard]] Why explain(const NodeView& view, const api::Module& module, const Options& options);
+/// Explains what `judge` says about the pair. `options` must be complete. `config_maps`: those that were read.
+[[nodiscard]] Why explain(const NodeView& view, const api::Module& module, const Options& options,
+                          std::span<const api::ConfigMap> config_maps = {});
 
 }  // namespace kmm::plan

@@ -11,7 +11,9 @@
 #include <fmt/format.h>
 
 #include "api/made_objects.hpp"
+#include "base/shell_word.hpp"
 #include "base/text.hpp"
+#include "plan/kmm/login_secret.hpp"
 #include "plan/lint/findings.hpp"
 #include "plan/lint/lint.hpp"
 
@@ -264,6 +266,13 @@ private:
                 fmt::format("correct the key: {}", reference.harm));
             return;
         }
+        if (reference.kind == "ConfigMap" && made != nullptr) {
+            findings_.warning(reference.path, "config-map-key",
+                              fmt::format("{}: {} from {} has no key {} (it has {}): KMM's build Pod does not start",
+                                          reference.field, name, base::escape(made->holder), wanted, there),
+                              "correct the key");
+            return;
+        }
         if (reference.kind == "ConfigMap") {
             const auto near = base::nearest(wanted, keys);
             const bool case_alone = std::any_of(keys.begin(), keys.end(),
@@ -271,22 +280,25 @@ private:
             const std::string from = keys.empty()         ? "Dockerfile"
                                      : case_alone || near ? near.value_or(keys.front())
                                                           : keys.front();
-            findings_.warning(reference.path, "config-map-key",
-                              fmt::format("{}: {} has no key {} (it has {}): KMM's build Pod does not start",
-                                          reference.field, name, wanted, there),
-                              fmt::format("{}kubectl create configmap {} --from-file={}={}",
-                                          case_alone || near ? fmt::format("did you mean {}? ", wanted) : "",
-                                          base::escape(reference.name), wanted, base::escape(from)));
+            findings_.warning(
+                reference.path, "config-map-key",
+                fmt::format("{}: {} has no key {} (it has {}): KMM's build Pod does not start", reference.field, name,
+                            wanted, there),
+                fmt::format("{}kubectl create configmap {} -n {} --from-file={}={} --dry-run=client -o yaml | "
+                            "kubectl apply -f -",
+                            case_alone || near ? fmt::format("did you mean {}? ", wanted) : "",
+                            base::command_word(reference.name), base::command_word(ns()), wanted,
+                            base::command_word(from)));
             return;
         }
         findings_.warning(reference.path, "secret-key",
                           fmt::format("{}: {} has no key {} (it has {})", reference.field, name, wanted, there),
                           wanted == ".dockerconfigjson"
-                              ? fmt::format("kubectl create secret docker-registry {} "
-                                            "--from-file=.dockerconfigjson=FILE: type kubernetes.io/dockerconfigjson",
-                                            base::escape(reference.name))
-                              : fmt::format("kubectl create secret generic {} --from-file={}=FILE: {}",
-                                            base::escape(reference.name), wanted, reference.harm));
+                              ? login_made_again(reference.name, ns())
+                              : fmt::format("{}: kubectl patch secret {} -n {} -p "
+                                            "'{{\"data\":{{\"{}\":\"'$(base64 -w0 FILE)'\"}}}}'",
+                                            reference.harm, base::command_word(reference.name),
+                                            base::command_word(ns()), wanted));
     }
 
     /// `fault` as fault_of_login_type.
@@ -297,9 +309,7 @@ private:
                                       base::escape(reference.name), made == nullptr ? "" : " from " + made->holder,
                                       fault),
                           made == nullptr
-                              ? fmt::format("delete it, as a type cannot be changed, and kubectl create secret "
-                                            "docker-registry {} --from-file=.dockerconfigjson=FILE",
-                                            base::escape(reference.name))
+                              ? login_made_again(reference.name, ns())
                               : fmt::format("give it the type kubernetes.io/dockerconfigjson and the key "
                                             ".dockerconfigjson: {}",
                                             reference.harm));

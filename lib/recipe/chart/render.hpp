@@ -14,9 +14,10 @@
 
 namespace kmm::recipe::chart {
 
-/// Kubernetes' version as templates see it.
+/// Kubernetes' version as templates see it. The default is that of Helm 3.22.0's release builds: their linker sets the
+/// version of client-go in place of the v1.20.0 of the source.
 struct KubeVersion {
-    std::string version = "v1.20.0", major = "1", minor = "20";
+    std::string version = "v1.37.0", major = "1", minor = "37";
 };
 
 /// "1.27", "v1.27.10+k3s1"; nullopt for what is none.

@@ -10,6 +10,9 @@
 
 namespace kmm::recipe::plan {
 
+/// The hint of "sro-differs".
+inline constexpr const char* k_operator_hint = "kmm-plan render recipe --compat sro prints what the operator makes";
+
 /// Checks the name of an object, its labels and annotations, keys of its data, names of its ports, and what its Pods
 /// have: labels, node selector, containers, ports, variables, volumes. `suffix`: what
 /// was added to its name for a kernel, "" for nothing. Errors: data "bad-manifest" at `place`.

@@ -135,7 +135,7 @@ private:
     void differs(std::string message) const {
         if (notice_ && !context_.operator_only) {
             notice_({Severity::note, "sro-differs", fmt::format("{}: {}", shown(), message), place_,
-                     "--compat sro keeps what the operator does", Exit::data});
+                     k_operator_hint, Exit::data});
         }
     }
 

@@ -10,6 +10,7 @@
 
 #include "recipe/chart/render.hpp"
 #include "recipe/plan/manifest_parts.hpp"
+#include "recipe/plan/object_names.hpp"
 #include "recipe/plan/objects.hpp"
 #include "recipe/plan/overwrite.hpp"
 #include "recipe/plan/resource_chart.hpp"
@@ -175,7 +176,7 @@ private:
             warn("sro-differs",
                  fmt::format("{}: spec.set is expanded for each kernel; the operator takes {} for all", resource_.name,
                              kernels_.last),
-                 resource_.place("spec.set"), "--compat sro keeps what the operator does", Severity::note);
+                 resource_.place("spec.set"), k_operator_hint, Severity::note);
         }
     }
 
@@ -302,7 +303,7 @@ private:
         warn("sro-differs",
              fmt::format("{}: {} hooks of {} are run; the operator runs those of the first state that has any",
                          resource_.name, event, state),
-             place, "--compat sro keeps what the operator does", Severity::note);
+             place, k_operator_hint, Severity::note);
     }
 
     void put_hooks(const std::string& state, const chart::Rendered& rendered, const std::string& event) {
@@ -420,7 +421,7 @@ private:
             warn("sro-differs",
                  fmt::format("{}: {} hooks of {} have a copy for each kernel; the operator makes one of no kernel",
                              resource_.name, event, state.name),
-                 place, "--compat sro keeps what the operator does", Severity::note);
+                 place, k_operator_hint, Severity::note);
         }
         any_affine ? put_copies(state, by_kernel) : put_once(state, by_kernel);
     }
@@ -451,7 +452,7 @@ private:
                  fmt::format("{}: {} has a copy for each kernel; the operator sees the annotation kernel-affine on a "
                              "line of its own alone, and never in files without a state",
                              resource_.name, state.name),
-                 Position{whole_.place, 0, 0}, "--compat sro keeps what the operator does", Severity::note);
+                 Position{whole_.place, 0, 0}, k_operator_hint, Severity::note);
         }
     }
 

@@ -134,7 +134,7 @@ cli::Verb render_chart_verb() {
             cli::with_default(cli::option("release", "NAME", "name of the release"), "release-name"),
             name_space,
             cli::with_default(cli::option("kube-version", "VERSION", "Kubernetes' version in .Capabilities"),
-                              "v1.20.0"),
+                              recipe::chart::KubeVersion().version),
             cli::repeatable(cli::option("api-versions", 'a', "LIST", "more API versions, separated by commas")),
             cli::option("include-crds", "", "print the files of crds/ first"),
             cli::repeatable(

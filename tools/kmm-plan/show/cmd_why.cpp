@@ -90,7 +90,7 @@ Exit run_why(const cli::Args& args, cli::Context& context) {
     const plan::Options options = plan_options(args, source);
     for (const auto& view : plan::views(source.objects)) {
         if (view.node != nodes.front()) { continue; }
-        const plan::Why why = plan::explain(view, module, options);
+        const plan::Why why = plan::explain(view, module, options, source.objects.config_maps);
         if (context.output == "name") {
             context.console.out((why.about_next ? why.next : why.settled).reason + "\n");
         } else if (!print_document(context, why_node(why))) {

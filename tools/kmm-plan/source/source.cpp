@@ -12,6 +12,7 @@
 #include "api/unnamed.hpp"
 #include "base/shell_word.hpp"
 #include "base/text.hpp"
+#include "cli/manifest_words.hpp"
 #include "cluster/folder/directory_store.hpp"
 #include "cluster/folder/documents.hpp"
 #include "cluster/folder/ignored.hpp"
@@ -85,9 +86,15 @@ std::vector<cli::Option> kubectl_options() {
 
 void check_kubectl_options(const cli::Args& args, const cli::Context& context) {
     if (const auto directory = args.get("kustomize")) {
+        std::string words;
+        for (const auto& positional : context.verb.positionals) {
+            if (positional.name == "FILE") { continue; }  // place_options gives them as -f
+            for (const auto& word : args.positionals(positional.name)) { words += " " + base::command_word(word); }
+        }
         throw Error(Exit::usage, "unsupported", "-k is not supported: kmm-plan does not run kustomize")
-            .hint(fmt::format("kubectl kustomize {} | kmm-plan {} -f -", base::command_word(*directory),
-                              context.verb.name));
+            .hint(fmt::format("kubectl kustomize {} | kmm-plan {}{} -f -{}{}", base::command_word(*directory),
+                              context.verb.name, words, place_options(args, context),
+                              given_options(args, {"namespace", "selector"})));
     }
     if (args.flag("all-namespaces") && is_option(args, "namespace")) {
         throw Error(Exit::usage, "usage", "-A and --namespace exclude each other")
@@ -373,7 +380,8 @@ std::vector<const api::Node*> select_nodes(const Source& source, const cli::Args
         }
         const bool is_list = name.find(',') != std::string::npos;
         throw Error(Exit::not_found, "node-not-found", fmt::format("there is no Node {}", base::escape(name)))
-            .hint(!is_list                    ? did_you_mean(name, known)
+            .hint(cli::is_manifest_name(name) ? cli::option_before_file_hint(name)
+                  : !is_list                    ? did_you_mean(name, known)
                   : args.all("node").empty() ? "write the names of several nodes one by one, with blanks between them"
                                              : "give --node once for each node");
     }

@@ -74,10 +74,16 @@ cluster::Place ClusterAccess::place(const upgrade::Run* recorded) const {
     Error error(Exit::usage, "no-cluster", "no cluster specified");
     if (auto absent = kube::absent_kubeconfig(kube::request_from_environment()); !absent.empty())
         error.detail("KUBECONFIG", std::move(absent));
+    const auto& options = call_.context().verb.options;
+    const bool takes_directory = std::any_of(options.begin(), options.end(), [](const cli::Option& each) {
+        return each.name == "cluster" && !each.hidden;
+    });
+    if (takes_directory)
+        error.detail("directory", "--cluster DIR, or KMM_CLUSTER: one Kubernetes object per YAML file");
     throw std::move(error)
-        .detail("directory", "--cluster DIR, or KMM_CLUSTER: one Kubernetes object per YAML file")
         .detail("api server", "--kubeconfig FILE, --context NAME, KUBECONFIG or ~/.kube/config")
-        .hint("add --cluster DIR or --context NAME to the command");
+        .hint(takes_directory ? "add --cluster DIR or --context NAME to the command"
+                              : "add --context NAME or --kubeconfig FILE to the command");
 }
 
 cluster::Cluster& ClusterAccess::open(const cluster::Place& place, std::optional<std::chrono::milliseconds> patience) {

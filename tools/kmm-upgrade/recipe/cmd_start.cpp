@@ -39,7 +39,8 @@ using value::Node;
 /// Of a rehearsal without a cluster. Errors: usage "missing-option" for an option about what the cluster has.
 void require_no_cluster_options(const cli::Args& args) {
     if (args.source("cluster") == "option")
-        throw Error(Exit::usage, "bad-value", "start recipe does not accept --cluster: recipes need an API server")
+        throw Error(Exit::usage, "recipe-needs-server",
+                    "start recipe does not accept --cluster: recipes need an API server")
             .hint("--context NAME or --kubeconfig FILE; for a preview give the files of the directory with -f");
     for (const char* name : {"pause-pools", "downgrade", "keep-kernel", "force-conflicts", "release-namespace",
                              "lease-namespace", "break-lock"})

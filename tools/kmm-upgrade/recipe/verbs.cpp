@@ -19,6 +19,8 @@ cli::Verb about_recipe(cli::Verb made) {
     name.name = "NAME";
     name.help = "SpecialResource";
     made.positionals = {name};
+    for (auto& each : made.options) each.hidden = each.hidden || each.name == "cluster";
+    made = reworded(std::move(made), "namespace", "namespace of documents without one");
     made = without_use(std::move(made), runner_options(),
                        {"lease-namespace", "api-timeout", "break-lock", "force-conflicts"});
     return without_selector(std::move(made), "a recipe chooses its nodes itself");
