@@ -44,7 +44,8 @@ CheckResult run_check(const CheckInfo& info, const CheckInput& input) {
     }
     if (run == nullptr) {
         run = function_of(info.id, {version_checks(), config_checks(), flag_checks(), object_checks(),
-                                    drain_checks(), prerequisite_checks(), api_checks(), addon_checks()});
+                                    order_checks(), drain_checks(), prerequisite_checks(), api_checks(),
+                                    addon_checks()});
     }
     if (run == nullptr) { throw bug(fmt::format("check {} has no function", info.id)); }
     auto finding = run(input);

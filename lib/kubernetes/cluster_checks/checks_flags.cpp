@@ -199,13 +199,17 @@ void find_removed_gates(const CheckInput& input, const Configuration& configurat
                         std::vector<std::string>& found) {
     const Node* configured = configuration.root ? configuration.root->find("featureGates") : nullptr;
     for (const auto& [gate, setting] : gates_of_configuration(configured)) {
-        // A gate that is locked may go later: the first is enough.
+        std::string problem;
         for (const auto* facts : all_removed(input)) {
-            if (const auto problem = gate_problem(*facts, gate, setting); !problem.empty()) {
-                found.push_back(fmt::format("{}: {}", place, problem));
-                break;
+            const bool is_gone = contains(facts->removed.feature_gates, gate);
+            if (problem.empty()) {
+                problem = gate_problem(*facts, gate, setting);
+            } else if (is_gone) {  // what is locked may go later
+                problem.insert(problem.size() - 1, fmt::format(", gone in {}", facts->minor.text()));
             }
+            if (is_gone) { break; }
         }
+        if (!problem.empty()) { found.push_back(fmt::format("{}: {}", place, problem)); }
     }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks of objects: nodes, control-plane Pods, APIs, webhooks, controllers that interfere.
+// Checks of objects: nodes, control-plane Pods, APIs, webhooks.
 #include <algorithm>
 #include <iterator>
 #include <set>
@@ -347,94 +347,6 @@ Finding webhook_deadlock(const CheckInput& input) {
     return fail_if_any(bad, "no webhook that must answer depends on one node");
 }
 
-/// The Pods with an image or name that has one of `parts` in it.
-std::vector<std::string> pods_with(const Inventory& inventory, std::initializer_list<std::string_view> parts) {
-    std::vector<std::string> found;
-    for (const auto& pod : inventory.pods) {
-        const bool is_one = std::any_of(pod.containers.begin(), pod.containers.end(), [&](const auto& container) {
-            return std::any_of(parts.begin(), parts.end(),
-                               [&](auto part) { return container.image.find(part) != std::string::npos; });
-        });
-        if (is_one) { found.push_back(base::escape(pod.meta.full_name())); }
-    }
-    return found;
-}
-
-Finding reboot_daemons(const CheckInput& input) {
-    const auto found = pods_with(input.inventory, {"kured"});
-    if (!found.empty()) { return {Outcome::fail, fmt::format("kured runs: {}", name_some(found))}; }
-    const auto reason = input.inventory.pods_unknown_reason();
-    if (input.nodes == nullptr || !reason.empty()) {
-        return {Outcome::skip,
-                reason.empty() ? "no Pod of kured runs; what else reboots a node is asked with --via ssh" : reason};
-    }
-    return each_node(input, "no Pod of kured runs, and no node waits for a reboot",
-                     [](const std::string&, const Node& facts) {
-                         return flag_of(facts, {"rebootRequired"}) == true
-                                    ? std::string("/run/reboot-required is there: something may reboot it")
-                                    : std::string();
-                     });
-}
-
-Finding other_orchestrators(const CheckInput& input) {
-    static constexpr std::string_view k_marks[] = {"plan.upgrade.cattle.io/",
-                                                   "cluster.x-k8s.io/",
-                                                   "machine.openshift.io/",
-                                                   "machineconfiguration.openshift.io/",
-                                                   "rke.cattle.io/",
-                                                   "rke2.io/",
-                                                   "k3s.io/",
-                                                   "kops.k8s.io/",
-                                                   "eks.amazonaws.com/",
-                                                   "karpenter.sh/",
-                                                   "cloud.google.com/gke-",
-                                                   "kubernetes.azure.com/cluster",
-                                                   "node.k0sproject.io/",
-                                                   "microk8s.io/",
-                                                   "worker.gardener.cloud/",
-                                                   "v1.kubeone.io/",
-                                                   "minikube.k8s.io/",
-                                                   "node.deckhouse.io/",
-                                                   "extensions.talos.dev/",
-                                                   "talos.dev/"};
-    /// Systems whose kubelet comes with the image of the node.
-    static constexpr std::string_view k_images[] = {"Talos (", "Bottlerocket OS"};
-    std::vector<std::string> found = pods_with(input.inventory, {"system-upgrade-controller"});
-    for (const auto& node : input.inventory.nodes) {
-        for (const auto* marks : {&node.meta.labels, &node.meta.annotations}) {
-            const auto mark = std::find_if(marks->begin(), marks->end(), [](const auto& each) {
-                return std::any_of(std::begin(k_marks), std::end(k_marks),
-                                   [&](auto prefix) { return each.first.starts_with(prefix); });
-            });
-            if (mark != marks->end()) {
-                found.push_back(fmt::format("{} ({})", base::escape(node.meta.name), base::escape(mark->first)));
-            }
-        }
-        if (!distribution_of(node.kubelet).empty()) {
-            found.push_back(fmt::format("{} (kubelet {})", base::escape(node.meta.name), base::escape(node.kubelet)));
-        }
-        if (std::any_of(std::begin(k_images), std::end(k_images),
-                        [&](auto prefix) { return node.image.starts_with(prefix); })) {
-            found.push_back(fmt::format("{} ({})", base::escape(node.meta.name), base::escape(node.image)));
-        }
-    }
-    if (!found.empty()) { return {Outcome::fail, fmt::format("managed by another tool: {}", name_some(found))}; }
-    if (input.inventory.nodes.empty()) { return {Outcome::skip, "there is no Node"}; }
-    if (auto reason = input.inventory.pods_unknown_reason(); !reason.empty()) {
-        return {Outcome::skip, std::move(reason)};
-    }
-    return {Outcome::ok, "no node carries the marks of another tool"};
-}
-
-Finding gitops_controllers(const CheckInput& input) {
-    const auto found = pods_with(input.inventory, {"fluxcd/", "argoproj/argocd", "/argocd:"});
-    if (!found.empty()) { return {Outcome::warn, name_some(found)}; }
-    if (auto reason = input.inventory.pods_unknown_reason(); !reason.empty()) {
-        return {Outcome::skip, std::move(reason)};
-    }
-    return {Outcome::ok, "no Pod of Flux or Argo CD runs"};
-}
-
 constexpr CheckRow k_object_rows[] = {
     {"node-reach", nodes_answerable},
     {"nodes-ready", nodes_ready},
@@ -443,9 +355,6 @@ constexpr CheckRow k_object_rows[] = {
     {"apiservice-available", api_service_available},
     {"crd-conversion", crd_conversion},
     {"webhook-deadlock", webhook_deadlock},
-    {"reboot-daemons", reboot_daemons},
-    {"other-orchestrators", other_orchestrators},
-    {"gitops-controllers", gitops_controllers},
 };
 
 }  // namespace

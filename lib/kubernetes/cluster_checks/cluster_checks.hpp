@@ -13,6 +13,7 @@ namespace kmm::kubernetes {
 [[nodiscard]] std::span<const CheckRow> config_checks() noexcept;
 [[nodiscard]] std::span<const CheckRow> flag_checks() noexcept;
 [[nodiscard]] std::span<const CheckRow> object_checks() noexcept;
+[[nodiscard]] std::span<const CheckRow> order_checks() noexcept;
 [[nodiscard]] std::span<const CheckRow> drain_checks() noexcept;
 [[nodiscard]] std::span<const CheckRow> prerequisite_checks() noexcept;
 [[nodiscard]] std::span<const CheckRow> api_checks() noexcept;

@@ -144,7 +144,7 @@ constexpr CheckInfo k_checks[] = {
      k_node},
     {"reboot-daemons", false, Weight::ignorable, "nothing reboots nodes during the upgrade",
      "delete the DaemonSet for the time of the upgrade; or hold its lock, kubectl annotate daemonset -n NAMESPACE "
-     "kured weave.works/kured-node-lock='{\"nodeID\":\"manual\"}', and start with --ignore-checks reboot-daemons", ""},
+     "kured weave.works/kured-node-lock='{\"nodeID\":\"manual\"}'", ""},
     {"other-orchestrators", false, Weight::ignorable, "nothing else upgrades these nodes",
      "upgrade with that tool; or pause it, and start with --ignore-checks other-orchestrators", ""},
     {"kube-proxy-absent", false, Weight::ignorable, "kubeadm does not install a kube-proxy that the cluster has not",

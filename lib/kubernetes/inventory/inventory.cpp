@@ -178,9 +178,15 @@ void take_object(const value::Document& document, const Node& object, const std:
         "Node", "Pod", "ConfigMap", "PodDisruptionBudget", "ValidatingWebhookConfiguration",
         "MutatingWebhookConfiguration", "EndpointSlice", "APIService", "CustomResourceDefinition", "Secret", "Service",
         "Deployment", "DaemonSet"};
-    if (std::find(k_kept.begin(), k_kept.end(), kind) == k_kept.end()) { return; }
+    const auto version = object.get_string({"apiVersion"});
+    const bool is_order = order_kind(kind, std::string_view(version).substr(0, version.find('/'))) != nullptr;
+    if (!is_order && std::find(k_kept.begin(), k_kept.end(), kind) == k_kept.end()) { return; }
     auto meta = meta_of(reader, object, kind);
     if (!meta) { return; }
+    if (is_order) {
+        taken.orders.push_back(order_of(object, std::move(*meta), kind));
+        return;
+    }
     if (kind == "Node") { taken.nodes.push_back(node_of(reader, object, std::move(*meta))); }
     else if (kind == "Pod") { taken.pods.push_back(pod_of(reader, object, std::move(*meta))); }
     else if (kind == "PodDisruptionBudget") { taken.budgets.push_back(budget_of(reader, object, std::move(*meta))); }
@@ -191,6 +197,7 @@ void take_object(const value::Document& document, const Node& object, const std:
         taken.definitions.push_back(definition_of(reader, object, std::move(*meta)));
     } else if (kind == "DaemonSet" && object.get_string({"apiVersion"}).starts_with("apps/")) {
         (taken.daemon_sets ? *taken.daemon_sets : taken.daemon_sets.emplace()).insert(meta->full_name());
+        if (auto kured = kured_of(object, *meta)) { taken.kured_sets.push_back(std::move(*kured)); }
     } else if (kind == "Deployment") {
         taken.has_system_deployments |= meta->ns == k_system;
         if (meta->ns == k_system && (meta->name == "coredns" || has_label_of_dns(meta->labels))) {
@@ -356,6 +363,8 @@ void InventorySink::commit(Inventory& inventory, Diagnostics& diagnostics) && {
     append_all(inventory.unread_releases, taken_.unread_releases);
     append_all(inventory.core_dns, taken_.core_dns);
     append_all(inventory.dns_services, taken_.dns_services);
+    append_all(inventory.orders, taken_.orders);
+    append_all(inventory.kured_sets, taken_.kured_sets);
     if (taken_.daemon_sets) {
         if (inventory.daemon_sets) { taken_.daemon_sets->merge(*inventory.daemon_sets); }
         inventory.daemon_sets = std::move(taken_.daemon_sets);

@@ -191,6 +191,28 @@ struct DnsServiceObject {
     std::string address;  ///< spec.clusterIP, "" if it is not there
 };
 
+/// An object by which a program changes the cluster or its nodes: HelmRelease and Kustomization of Flux, Application of
+/// Argo CD, Plan of Rancher's system-upgrade-controller.
+struct OrderObject {
+    ObjectMeta meta;
+    std::string kind;
+    bool is_active = false;  ///< neither suspended, nor by hand only, nor of another cluster
+};
+/// nullptr for a kind that is none of these; else its plural name with its group, "plans.upgrade.cattle.io". `group` ""
+/// if the object does not say it.
+[[nodiscard]] const char* order_kind(std::string_view kind, std::string_view group) noexcept;
+
+/// The kind of a CustomResourceDefinition with this name if it is one of these, else nullptr.
+[[nodiscard]] const char* order_of_definition(std::string_view name) noexcept;
+
+/// A DaemonSet of kured, which reboots nodes.
+struct KuredObject {
+    ObjectMeta meta;
+    std::string lock_owner;  ///< whose lock it is, "" if nobody holds it, it ends by itself, or others may, too
+};
+/// Whether an image is kured's: "REGISTRY/PATH/kured", with any tag or digest.
+[[nodiscard]] bool is_kured(std::string_view image) noexcept;
+
 /// Everything that was read, and which kinds were asked for.
 struct Inventory {
     std::vector<NodeObject> nodes;
@@ -207,6 +229,8 @@ struct Inventory {
     std::vector<std::string> unread_releases;  ///< NAMESPACE/NAME of current ones with a text that cannot be read
     std::vector<CoreDnsObject> core_dns;
     std::vector<DnsServiceObject> dns_services;
+    std::vector<OrderObject> orders;
+    std::vector<KuredObject> kured_sets;  ///< live: of those alone that Pods name
     /// NAMESPACE/NAME of DaemonSets, live of those alone that Pods name; nullopt: none was asked for.
     std::optional<std::set<std::string>> daemon_sets;
     bool has_system_deployments = false;       ///< there is a Deployment of kube-system
@@ -245,6 +269,9 @@ private:
 /// Reports objects of a kind and name that are there twice. To be called once all documents are read. Sorts nodes and
 /// Pods.
 void finish(Inventory& inventory, Diagnostics& diagnostics);
+
+/// Appends a DaemonSet of a server to `kured_sets` if it is one of kured.
+void take_kured(const value::Node& daemon_set, Inventory& inventory);
 
 /// Appends to `used_apis` and `unread_releases` what current revisions have, and forgets that of others. To be called
 /// once all revisions are read; `finish` does it.

@@ -121,5 +121,9 @@ void take_release(const value::Node& object, const ObjectMeta& meta, bool is_sec
 [[nodiscard]] bool has_label_of_dns(const Labels& labels) noexcept;
 /// A Deployment of kube-system that may be the DNS.
 [[nodiscard]] CoreDnsObject core_dns_of(ObjectReader& reader, const value::Node& object, ObjectMeta meta);
+/// An object of an order_kind.
+[[nodiscard]] OrderObject order_of(const value::Node& object, ObjectMeta meta, std::string kind);
+/// nullopt if the DaemonSet is not kured's.
+[[nodiscard]] std::optional<KuredObject> kured_of(const value::Node& object, const ObjectMeta& meta);
 
 }  // namespace kmm::kubernetes

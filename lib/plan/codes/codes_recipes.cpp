@@ -59,9 +59,9 @@ constexpr std::array k_recipe_texts{
              "driver-toolkit-release.json has kernels and no name of an image.",
              "keep it in the directory of its release, or give --image FILE=IMAGE"},
     CodeText{"annotation-idle", "finding", "an annotation, or a label in its place, has no effect",
-             "Of a recipe: its name is misspelt, its value is neither true nor false in lower case, or it is on the "
-             "Pods or among the labels: nothing is waited for, or copied for a kernel. Of the toolkit itself "
-             "(kmmtools.dev/...): nothing reads it, so that a Module is unloaded or ordered without it.",
+             "Of a recipe: its name is misspelt, its value is neither true nor false in lower case, it is no "
+             "pattern, or it is on the Pods or among the labels: nothing is waited for, or copied for a kernel. Of the "
+             "toolkit itself (kmmtools.dev/...): nothing reads it, so that a Module is unloaded or ordered without it.",
              "correct it as the hint says"},
     CodeText{"bad-os-image", "error", "the operator cannot read the version of a node's system",
              "With --compat sro only: it knows the form 417.94.202410211619-0 alone.",

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
+#include "recipe/golib/regex.hpp"
 #include "recipe/resource/value_path.hpp"
 
 namespace kmm::recipe::plan {
@@ -77,6 +78,11 @@ private:
             say(fmt::format("annotation {}{} is \"{}\", expected \"true\"; it has no effect", k_annotation_prefix,
                             name, base::escape(text)),
                 "write \"true\" in lower case, or leave it out");
+        } else if (name == "wait-for-logs") {
+            const auto fault = log_pattern_fault(text_at(object_, {"kind"}), text);
+            if (fault.empty()) { return; }
+            say(fmt::format("annotation {}wait-for-logs: {}", k_annotation_prefix, fault),
+                "correct it: no rollout of the recipe can wait for it");
         } else if (name == "state") {
             const std::vector<std::string> driver{std::string(k_states.back())};
             if (is_among(k_states, text) || !base::nearest(base::to_lower(text), driver)) { return; }
@@ -97,6 +103,18 @@ private:
 };
 
 }  // namespace
+
+std::string log_pattern_fault(std::string_view kind, const std::string& pattern) {
+    constexpr std::array<std::string_view, 4> k_with_logs{"Pod", "DaemonSet", "Deployment", "StatefulSet"};
+    if (pattern.empty()) { return ""; }
+    if (!is_among(k_with_logs, kind)) { return "expected it on a Pod, DaemonSet, Deployment or StatefulSet"; }
+    try {
+        static_cast<void>(tmpl::regex_matches(pattern, ""));
+        return "";
+    } catch (const tmpl::Fault& fault) {
+        return base::escape(fault.message);
+    }
+}
 
 void each_idle_annotation(const Value& object,
                           const std::function<void(std::string text, std::string hint)>& found) {

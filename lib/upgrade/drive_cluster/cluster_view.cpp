@@ -91,6 +91,19 @@ void list_if_allowed(kube::Client& client, const kube::Resource& resource, const
     }
 }
 
+/// Objects by which other programs change the cluster, of the kinds that it has.
+void list_orders(kube::Client& client, Inventory& inventory, Diagnostics& faults) {
+    const auto definitions = inventory.definitions;
+    for (const auto& definition : definitions) {
+        const auto& name = definition.meta.name;
+        const auto* order = kubernetes::order_of_definition(name);
+        if (order == nullptr || definition.served.empty()) continue;
+        const auto dot = name.find('.');
+        list_if_allowed(client, {name.substr(dot + 1), definition.served.back(), name.substr(0, dot), order}, {},
+                        inventory, faults);
+    }
+}
+
 /// The DaemonSets that Pods name: a drain refuses the Pods of one that is gone.
 void find_daemon_sets(kube::Client& client, Inventory& inventory) {
     std::map<std::string, kube::Key> named;
@@ -102,7 +115,10 @@ void find_daemon_sets(kube::Client& client, Inventory& inventory) {
     std::set<std::string> found;
     try {
         for (const auto& [name, key] : named)
-            if (client.find(kube::resources::k_daemon_sets, key)) found.insert(name);
+            if (const auto object = client.find(kube::resources::k_daemon_sets, key)) {
+                found.insert(name);
+                kubernetes::take_kured(*object, inventory);
+            }
     } catch (const Error& error) {
         if (error.exit() != Exit::no_permission) throw;
         inventory.unlisted[kube::resources::k_daemon_sets.plural] = "this user may not get daemonsets.apps";
@@ -234,6 +250,7 @@ Inventory server_inventory(kube::Client& client, ReadExtent extent) {
         list_if_allowed(client, k_deployments, {"kube-system", "", ""}, inventory, faults);
         list_if_allowed(client, k_system_services, {"kube-system", "", "metadata.name=kube-dns"}, inventory, faults);
         find_daemon_sets(client, inventory);
+        list_orders(client, inventory, faults);
         list_used_apis(client, inventory);
         list_release_apis(client, inventory, faults);
     }

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -11,6 +12,7 @@
 #include "base/error.hpp"
 #include "base/last_lines.hpp"
 #include "base/text.hpp"
+#include "sys/missing_file.hpp"
 #include "sys/process.hpp"
 #include "sys/program.hpp"
 #include "sys/trust.hpp"
@@ -66,9 +68,11 @@ std::vector<std::string> programs_of(const std::string& directory, const std::st
     std::vector<std::string> names, others;
     std::error_code failed;
     std::filesystem::directory_iterator entries(directory, failed);
-    if (failed)
-        throw from_errno(failed.value(),
-                         fmt::format("--{}: cannot read the directory {}", option, base::escape(directory)));
+    if (failed) {
+        const auto what = fmt::format("--{}: cannot read the directory {}", option, base::escape(directory));
+        if (failed.value() != ENOENT && failed.value() != ENOTDIR) throw from_errno(failed.value(), what);
+        throw from_errno(failed.value(), what, "file-not-found").hint(sys::missing_file_hint(directory));
+    }
     for (const auto& entry : entries) {
         auto name = entry.path().filename().native();
         if (name.starts_with('.')) continue;

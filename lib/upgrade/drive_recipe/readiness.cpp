@@ -12,6 +12,7 @@
 #include "cluster/seam/object_facts.hpp"
 #include "recipe/golib/regex.hpp"
 #include "recipe/govalue/value.hpp"
+#include "recipe/resource/annotations.hpp"
 #include "upgrade/actor_parts/objects.hpp"
 
 namespace kmm::drive {
@@ -245,19 +246,8 @@ std::string missing_image(const std::vector<Node>& pods) {
 std::string log_pattern(const Node& object) { return annotation(object, "wait-for-logs"); }
 
 std::string log_pattern_fault(const Node& object) {
-    const auto pattern = log_pattern(object);
-    if (pattern.empty()) return "";
-    const auto kind = object.get_string({"kind"});
-    if (kind != "Pod" && kind != "DaemonSet" && kind != "Deployment" && kind != "StatefulSet")
-        return fmt::format(
-            "{} has the annotation wait-for-logs, expected it on a Pod, DaemonSet, Deployment or StatefulSet",
-            object_text(object));
-    try {
-        static_cast<void>(recipe::tmpl::regex_matches(pattern, ""));
-    } catch (const recipe::tmpl::Fault& fault) {
-        return fmt::format("{}: annotation wait-for-logs: {}", object_text(object), base::escape(fault.message));
-    }
-    return "";
+    const auto fault = recipe::plan::log_pattern_fault(object.get_string({"kind"}), log_pattern(object));
+    return fault.empty() ? "" : fmt::format("{}: annotation wait-for-logs: {}", object_text(object), fault);
 }
 
 bool log_matches(const std::string& pattern, std::string_view log) {

@@ -141,7 +141,7 @@ Chosen choose_nodes(const api::Objects& objects, const api::Module& module, cons
     std::vector<std::string> chosen;
     std::vector<std::string> refused;
     std::map<std::string, std::vector<std::string>> untolerated;
-    std::vector<std::string> foreign;
+    std::vector<std::string> foreign, deselected;
     bool any_matches = false;
     for (const auto& node : objects.nodes) {
         const auto& name = node.meta.name;
@@ -161,8 +161,17 @@ Chosen choose_nodes(const api::Objects& objects, const api::Module& module, cons
         else if (plan::selects(module.selector, node.meta.labels)) {
             result.left_out.push_back({name, left_out_reason(module, node)});
             untolerated[fmt::format("{}:{}", blocking.key, blocking.effect)].push_back(name);
+        } else if (entry_there(view_of(objects, name, module.meta.namespace_, module.meta.name)) != nullptr) {
+            result.left_out.push_back({name, why});
+            deselected.push_back(name);
         }
     }
+    if (deselected.size() == 1)
+        result.notes.push_back(fmt::format("node {} is left out: it has the Module, which does not select it",
+                                           deselected.front()));
+    else if (!deselected.empty())
+        result.notes.push_back(fmt::format("nodes {} are left out: they have the Module, which does not select them",
+                                           some_of(deselected)));
     for (const auto& [taint, names] : untolerated)
         result.notes.push_back(
             names.size() == 1
@@ -175,7 +184,7 @@ Chosen choose_nodes(const api::Objects& objects, const api::Module& module, cons
     if (!refused.empty())
         throw Error(Exit::checks_failed, "node-not-eligible", base::join(refused, "; "))
             .hint("change the node, or leave it out of --node");
-    if (chosen.empty() && !result.left_out.empty()) throw none_can_take(module, result.left_out);
+    if (chosen.empty() && !untolerated.empty()) throw none_can_take(module, result.left_out);
     if (chosen.empty() && !objects.nodes.empty() && !any_matches)
         throw Error(Exit::checks_failed, "no-nodes", "--selector matches no node")
             .hint("compare it with the labels of the nodes: " + where_labels_are(objects.nodes.front()));

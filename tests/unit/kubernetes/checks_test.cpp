@@ -176,8 +176,8 @@ TEST_CASE("ids are unique, and every check that objects can tell has a function"
         CHECK_FALSE(info.fix.empty());
     }
     std::size_t functions = 0;
-    for (const auto rows : {version_checks(), config_checks(), flag_checks(), object_checks(), drain_checks(),
-                            prerequisite_checks(), api_checks(), addon_checks()}) {
+    for (const auto rows : {version_checks(), config_checks(), flag_checks(), object_checks(), order_checks(),
+                            drain_checks(), prerequisite_checks(), api_checks(), addon_checks()}) {
         for (const auto& row : rows) {
             REQUIRE(find_check(row.id) != nullptr);
             CHECK(find_check(row.id)->needs.empty());

@@ -90,6 +90,11 @@ std::string hooks_text(const std::vector<PlannedHooks>& planned) {
     return text;
 }
 
+/// Where --until has the run stop.
+std::string stop_text(const std::string& why) {
+    return fmt::format("  {:<24} {}, as --until asks: kmm-upgrade resume goes on\n", "stop", why);
+}
+
 struct PlannedFreeze {
     std::string mode, text;
     std::vector<std::string> users, namespaces;
@@ -170,6 +175,8 @@ std::string back_of(const PlannedUpgrade& planned, const upgrade::kubernetes::Su
 void print_plan(cli::Context& context, const PlannedUpgrade& planned) {
     const auto& request = planned.request;
     const auto& hook_directory = request.subject.hooks;
+    const auto& until = request.until;
+    bool stops = false;  // said once: the run that stops is resumed without --until
     auto runs = Node::sequence();
     std::string text, etcd = etcd_that_runs(planned.seen);
     for (auto rest = planned.hops; !rest.empty(); rest.erase(rest.begin())) {
@@ -179,7 +186,12 @@ void print_plan(cli::Context& context, const PlannedUpgrade& planned) {
         text += to_string(rest.front()) + "\n";
         for (const auto& stage : run.rules->table().stages()) {
             const auto members = run.rules->members(run, stage);
-            if (members.is_left_out) continue;
+            const bool is_last = !stops && !until.empty() && stage.done == until;
+            stops = stops || is_last;
+            if (members.is_left_out) {
+                if (is_last) text += stop_text(fmt::format("{} is left out", stage.during));
+                continue;
+            }
             std::vector<std::string> names, own_names;
             for (const auto place : members.places) {
                 own_names.push_back(run.nodes[place].name);
@@ -190,11 +202,13 @@ void print_plan(cli::Context& context, const PlannedUpgrade& planned) {
             auto item = Node::mapping(
                 {{"stage", stage.name}, {"state", stage.during}, {"nodes", Node::strings(names)}, {"action", action}});
             if (!hook_directory.empty()) item.set("hooks", hooks_node(hooks));
+            if (is_last) item.set("stops", true);
             stages.push_back(std::move(item));
             text += fmt::format("  {:<24} {}\n", stage.during, action);
             if (!names.empty())
                 text += fmt::format("  {:<24} {}\n", "", base::join_some(names, k_nodes_shown));
             text += hooks_text(hooks);
+            if (is_last) text += stop_text(stage.done);
         }
         const auto last =
             drive::hooks_for(hook_directory, Hooks::When::before, std::string(upgrade::k_run_complete), "");
@@ -226,6 +240,7 @@ void print_plan(cli::Context& context, const PlannedUpgrade& planned) {
                                          {"freeze", freeze_node(freeze, request.subject.freeze)},
                                          {"keepBackups", keep},
                                          {"runs", std::move(runs)}});
+    if (!until.empty()) document.set("until", until);
     if (!request.left_out.empty()) {
         document.set("leftOut", Node::strings(request.left_out));
         text += fmt::format("left out: {}\n", base::join(request.left_out, ", "));

@@ -58,6 +58,11 @@ TEST_CASE("annotations that nobody sees are named, with what to write") {
     CHECK(has(said(before + "wait-for-log: ok\n"), "did you mean specialresource.openshift.io/wait-for-logs?"));
     CHECK(has(said(before + "driver-container-vendors: a\n"), "driver-container-vendor?"));
     CHECK(has(said(before + "state: driver_container\n"), "write driver-container"));
+    CHECK(has(said(before + "wait-for-logs: '(bad'\n"), "annotation specialresource.openshift.io/wait-for-logs: "));
+    CHECK(has(said(before + "wait-for-logs: 'x(?=y)'\n"), "correct it: no rollout of the recipe can wait for it"));
+    CHECK(has(said("", "apiVersion: v1\nkind: Service\nmetadata:\n  name: s\n  annotations:\n" + before +
+                           "wait-for-logs: ok\n"),
+              "wait-for-logs: expected it on a Pod, DaemonSet, Deployment or StatefulSet"));
     std::string pods = daemon_set("");
     const std::string labels = "metadata: {labels: {app: ds}}";
     pods.replace(pods.find(labels), labels.size(),

@@ -262,6 +262,22 @@ TEST_CASE("a tainted node is left out and said so") {
               "node node-b is left out: its taint node.kubernetes.io/unschedulable:NoSchedule is not tolerated"});
 }
 
+TEST_CASE("a node that has the module and is not selected is left out and said so") {
+    World world;
+    for (auto& node : world.store.objects.nodes)
+        if (node.meta.name == "node-b") node.meta.labels.clear();
+    StartRequest request;
+    request.name = "kmm-hello";
+    request.to_version = "v2";
+    Worker worker(world.nodes);
+    const auto prepared = prepare(world.store.read(), worker, world.clock, request, [](const auto&, const auto&) {});
+    CHECK(prepared.run.nodes.size() == 2);
+    CHECK(prepared.run.left_out ==
+          std::vector<upgrade::LeftOut>{{"node-b", "the Module's selector does not match its labels"}});
+    CHECK(prepared.notes ==
+          std::vector<std::string>{"node node-b is left out: it has the Module, which does not select it"});
+}
+
 TEST_CASE("an apply records what it cannot bring to the Module, and overlooks the cordon of a lost run") {
     World world(3, false);
     world.without_versions();
