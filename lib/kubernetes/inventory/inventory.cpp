@@ -142,6 +142,7 @@ DefinitionObject definition_of(ObjectReader& reader, const Node& object, ObjectM
     made.service = reader.text(service, "name");
     for (const auto& version : reader.list(spec, "versions")) {
         made.versions.push_back(reader.text(&version, "name"));
+        if (reader.flag(&version, "served")) { made.served.push_back(made.versions.back()); }
     }
     made.stored = reader.texts(reader.mapping(&object, "status"), "storedVersions");
     return made;

@@ -141,7 +141,8 @@ struct DefinitionObject {
     ObjectMeta meta;
     bool converts_by_webhook = false;
     std::string service_ns, service;
-    std::vector<std::string> versions, stored;  ///< of spec, served or not; status.storedVersions
+    std::vector<std::string> versions, served;  ///< of spec: all, and those that are served
+    std::vector<std::string> stored;            ///< status.storedVersions
 };
 
 struct RemovedApi;
