@@ -8,7 +8,7 @@ function __kmm_upgrade_words -d 'words before the cursor that are no options and
             continue
         end
         switch $word
-            case --api-timeout --app-check --authfile --between --break-lock --ca-file --canary --canary-image --cert --chart --check --cluster --color --command --confirm --context --fact --facts --failure-budget --filename --freeze-except --freeze-for --from --from-daemonset --grace-period --hook-dir --html --ignore-checks --ignore-preflight-errors --install --keep-backups --keep-kernel --kernel-devel --kubeconfig --kubelet-switch --lease-namespace --leave-out --max-unavailable --metrics --metrics-cluster --mirror-config --namespace --networking --next-kernel --node --node-timeout --on-event --operator --order --output --patch-query --patches --pause-after --plan --policy --reason --release-namespace --report --resource --rollback --run --selector --signature-key --skip-phases --soak --ssh-config --state-dir --switch --timeout --to --tz --uncordon --until --versions --via --worker --worker-image --worker-namespace -f -l -n -o
+            case --api-timeout --app-check --authfile --between --break-lock --ca-file --canary --canary-image --cert --chart --check --cluster --color --command --confirm --context --fact --facts --failure-budget --filename --freeze-except --freeze-for --from --from-daemonset --grace-period --hook-dir --html --ignore --ignore-checks --ignore-preflight-errors --install --keep-backups --keep-kernel --kernel-devel --kubeconfig --kubelet-switch --lease-namespace --leave-out --max-unavailable --metrics --metrics-cluster --mirror-config --namespace --networking --next-kernel --node --node-timeout --on-event --operator --order --output --patch-query --patches --pause-after --plan --policy --reason --release-namespace --report --resource --rollback --run --selector --signature-key --skip-phases --soak --ssh-config --state-dir --switch --timeout --to --tz --uncordon --until --versions --via --worker --worker-image --worker-namespace -f -l -n -o
                 set value 1
             case '-*'
             case '*'
@@ -256,6 +256,7 @@ complete -c kmm-upgrade -n '__kmm_upgrade_verb start kernel' -l ca-file -r -F -d
 complete -c kmm-upgrade -n '__kmm_upgrade_verb start kernel' -l insecure -d 'allow plain HTTP and unverified TLS'
 complete -c kmm-upgrade -n '__kmm_upgrade_verb start kernel' -l mirror-config -r -F -d 'mirrors: registries.conf, IDMS, ITMS or ICSP'
 complete -c kmm-upgrade -n '__kmm_upgrade_verb start kernel' -l filename -s f -r -F -d 'documents, a directory of them, or - for standard input'
+complete -c kmm-upgrade -n '__kmm_upgrade_verb start kernel' -l ignore -x -d 'files and directories to leave out below a directory of -f; * and ? match any characters'
 complete -c kmm-upgrade -n '__kmm_upgrade_verb start kernel' -l chart -x -d 'chart of a resource or of that name: directory or .tgz'
 complete -c kmm-upgrade -n '__kmm_upgrade_verb start kernel' -l facts -r -F -d 'what a cluster would say: kernels, versions, proxy'
 complete -c kmm-upgrade -n '__kmm_upgrade_verb start kernel' -l fact -x -d 'one fact, over those of --facts'
@@ -300,6 +301,7 @@ complete -c kmm-upgrade -n '__kmm_upgrade_verb start recipe' -l or-resume -d 're
 complete -c kmm-upgrade -n '__kmm_upgrade_verb start recipe' -l strict -d 'warnings of the rendering are errors'
 complete -c kmm-upgrade -n '__kmm_upgrade_verb start recipe' -l dry-run -d 'print every object and change, change nothing'
 complete -c kmm-upgrade -n '__kmm_upgrade_verb start recipe' -l filename -s f -r -F -d 'documents, a directory of them, or - for standard input'
+complete -c kmm-upgrade -n '__kmm_upgrade_verb start recipe' -l ignore -x -d 'files and directories to leave out below a directory of -f; * and ? match any characters'
 complete -c kmm-upgrade -n '__kmm_upgrade_verb start recipe' -l chart -x -d 'chart of a resource or of that name: directory or .tgz'
 complete -c kmm-upgrade -n '__kmm_upgrade_verb start recipe' -l facts -r -F -d 'what a cluster would say: kernels, versions, proxy'
 complete -c kmm-upgrade -n '__kmm_upgrade_verb start recipe' -l fact -x -d 'one fact, over those of --facts'
@@ -315,10 +317,9 @@ complete -c kmm-upgrade -n '__kmm_upgrade_verb start recipe' -l break-lock -x -d
 complete -c kmm-upgrade -n '__kmm_upgrade_verb start recipe' -l force-conflicts -d 'take over fields of objects from other managers'
 complete -c kmm-upgrade -n '__kmm_upgrade_verb start recipe' -l api-timeout -x -d 'maximum time to wait for an unreachable API server'
 complete -c kmm-upgrade -n '__kmm_upgrade_verb start recipe' -l trust-record -d 'go on with a record that was not made here'
-complete -c kmm-upgrade -n '__kmm_upgrade_verb start recipe' -l cluster -x -a '(__fish_complete_directories)' -d 'directory cluster: one Kubernetes object per YAML file'
 complete -c kmm-upgrade -n '__kmm_upgrade_verb start recipe' -l kubeconfig -r -F -d 'live cluster: its kubeconfig'
 complete -c kmm-upgrade -n '__kmm_upgrade_verb start recipe' -l context -x -d 'context of the kubeconfig; the current one if absent'
-complete -c kmm-upgrade -n '__kmm_upgrade_verb start recipe' -l namespace -s n -x -d 'namespace of modules given by name alone'
+complete -c kmm-upgrade -n '__kmm_upgrade_verb start recipe' -l namespace -s n -x -d 'namespace of documents without one'
 complete -c kmm-upgrade -n '__kmm_upgrade_verb start recipe' -l output -s o -x -a 'table wide json yaml name jsonl' -d 'format of the result'
 complete -c kmm-upgrade -n '__kmm_upgrade_verb start recipe' -l timeout -x -d 'how long to wait for servers, nodes and input in all, as 90s or 5m'
 complete -c kmm-upgrade -n '__kmm_upgrade_verb start recipe' -l color -x -a 'auto always never' -d 'colour; auto: on a terminal, unless NO_COLOR is set'
@@ -661,10 +662,9 @@ complete -c kmm-upgrade -n '__kmm_upgrade_verb remove recipe' -l break-lock -x -
 complete -c kmm-upgrade -n '__kmm_upgrade_verb remove recipe' -l force-conflicts -d 'take over fields of objects from other managers'
 complete -c kmm-upgrade -n '__kmm_upgrade_verb remove recipe' -l api-timeout -x -d 'maximum time to wait for an unreachable API server'
 complete -c kmm-upgrade -n '__kmm_upgrade_verb remove recipe' -l trust-record -d 'go on with a record that was not made here'
-complete -c kmm-upgrade -n '__kmm_upgrade_verb remove recipe' -l cluster -x -a '(__fish_complete_directories)' -d 'directory cluster: one Kubernetes object per YAML file'
 complete -c kmm-upgrade -n '__kmm_upgrade_verb remove recipe' -l kubeconfig -r -F -d 'live cluster: its kubeconfig'
 complete -c kmm-upgrade -n '__kmm_upgrade_verb remove recipe' -l context -x -d 'context of the kubeconfig; the current one if absent'
-complete -c kmm-upgrade -n '__kmm_upgrade_verb remove recipe' -l namespace -s n -x -d 'namespace of modules given by name alone'
+complete -c kmm-upgrade -n '__kmm_upgrade_verb remove recipe' -l namespace -s n -x -d 'namespace of documents without one'
 complete -c kmm-upgrade -n '__kmm_upgrade_verb remove recipe' -l output -s o -x -a 'table wide json yaml name jsonl' -d 'format of the result'
 complete -c kmm-upgrade -n '__kmm_upgrade_verb remove recipe' -l timeout -x -d 'how long to wait for servers, nodes and input in all, as 90s or 5m'
 complete -c kmm-upgrade -n '__kmm_upgrade_verb remove recipe' -l color -x -a 'auto always never' -d 'colour; auto: on a terminal, unless NO_COLOR is set'
