@@ -360,8 +360,7 @@ RecipePreflight::RecipePreflight(const cli::Args& args) : args_(args) {
             try {
                 found = found ||
                         (file == "-" ? sys::read_fd(0, "-") : sys::read_file(file)).find(group) != std::string::npos;
-            } catch (const Error&) {  // as above
-            }
+            } catch (const Error&) {}  // as above
         }
         if (name == "-") { ::lseek(0, 0, SEEK_SET); }
     }
