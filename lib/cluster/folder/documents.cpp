@@ -22,6 +22,7 @@
 #include "base/text.hpp"
 #include "cluster/folder/chart_files.hpp"
 #include "cluster/folder/compare_reference.hpp"
+#include "cluster/folder/file_cache.hpp"
 #include "cluster/folder/flux_variables.hpp"
 #include "cluster/folder/folder_notes.hpp"
 #include "cluster/folder/foreign_text.hpp"
