@@ -48,7 +48,9 @@ struct Refuser {
 };
 
 /// `reason` is what the API server says; its own words where they are none of the known ones.
-Refuser refuser_of(const std::string& ns, const std::string& reason) {
+Refuser refuser_of(const std::string& ns, const std::string& whole_reason) {
+    constexpr std::size_t k_names_most = 1024;  // std::regex takes stack for each character
+    const auto reason = whole_reason.substr(0, k_names_most);
     static const std::regex k_budget(
         "^The disruption budget (\\S+) needs (\\d+) healthy pods and has (\\d+) currently$");
     static const std::regex k_webhook("^admission webhook \"([^\"]+)\" denied the request:? *");

@@ -62,6 +62,13 @@ TEST_CASE("a refusal that stays fails its node alone, which is given back") {
                            "\xc3\xa4 and more");
         };
     }
+    SUBCASE("a name without an end") {
+        const std::string said = "admission webhook \"";
+        who = "the API server (" + said + std::string(200 - said.size(), 'x') + "...)";
+        world.workloads.on_evict = [said](const api::WorkloadPod&) {
+            return refused(said + std::string(4U << 20U, 'x'));
+        };
+    }
     SUBCASE("a server that has no time") {
         who = "the API server (too many requests)";
         world.workloads.on_evict = [](const api::WorkloadPod&) { return refused("too many requests"); };
