@@ -17,6 +17,21 @@
 using namespace kmm;
 using namespace kmm::test;
 
+namespace {
+
+/// The module fw of the image names acme/fw.bin, which is looked for below `firmware` of the request first.
+void take_firmware_module(LoadRig& rig) {
+    KoSpec demo;
+    demo.name = "fw";
+    demo.modinfo = {"firmware=acme/fw.bin"};
+    put(rig.out.path() + "/opt/fw.ko", make_ko(demo));
+    rig.index = kmod::ModuleIndex::build(rig.out.path() + "/opt", rig.out.path());
+    rig.request.module = "fw";
+    rig.request.firmware = rig.out.path() + "/firmware";
+}
+
+}  // namespace
+
 TEST_SUITE("kmod::unit") {
 
 TEST_CASE("firmware that a driver did not get is named, also where the line names only its device") {
@@ -252,13 +267,7 @@ TEST_CASE("a module of the host whose dependency has no file is found by the che
 
 TEST_CASE("firmware in a form that this kernel does not decompress is a warning") {
     LoadRig rig;
-    KoSpec demo;
-    demo.name = "fw";
-    demo.modinfo = {"firmware=acme/fw.bin"};
-    put(rig.out.path() + "/opt/fw.ko", make_ko(demo));
-    rig.index = kmod::ModuleIndex::build(rig.out.path() + "/opt", rig.out.path());
-    rig.request.module = "fw";
-    rig.request.firmware = rig.out.path() + "/firmware";
+    take_firmware_module(rig);
     put(rig.request.firmware + "/acme/fw.bin.zst", kmod::packed_module("x", "zstd"));
     const std::string config = rig.host.paths.lib_modules + "/" + k_release + "/config";
     const auto codes = [&] {
@@ -296,13 +305,7 @@ TEST_CASE("firmware in a form that this kernel does not decompress is a warning"
 
 TEST_CASE("firmware that the kernel does not take is a warning") {
     LoadRig rig;
-    KoSpec demo;
-    demo.name = "fw";
-    demo.modinfo = {"firmware=acme/fw.bin"};
-    put(rig.out.path() + "/opt/fw.ko", make_ko(demo));
-    rig.index = kmod::ModuleIndex::build(rig.out.path() + "/opt", rig.out.path());
-    rig.request.module = "fw";
-    rig.request.firmware = rig.out.path() + "/firmware";
+    take_firmware_module(rig);
     put(rig.host.paths.lib_modules + "/" + k_release + "/config",
         "CONFIG_FW_LOADER_COMPRESS=y\nCONFIG_FW_LOADER_COMPRESS_XZ=y\nCONFIG_FW_LOADER_COMPRESS_ZSTD=y\n");
     const std::string place = rig.request.firmware + "/acme/fw.bin";
