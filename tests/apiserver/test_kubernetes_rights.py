@@ -121,6 +121,7 @@ class Rights(Installed):
         Nodes.api = self.cluster.api()
         self.serve_ssh()
         self.load()
+        self.define_orders()
         for name in ("rbac-kubernetes", "rbac-kubernetes-pods", "admission"):
             self.apply(name)
 
@@ -166,6 +167,33 @@ class Rights(Installed):
         renewing.start()
         self.addCleanup(renewing.join)
         self.addCleanup(ended.set)
+
+    def define_orders(self):
+        """The kinds by which other programs change a cluster, which checks list where they are defined."""
+        for kind, plural, group in (
+            ("Application", "applications", "argoproj.io"),
+            ("HelmRelease", "helmreleases", "helm.toolkit.fluxcd.io"),
+            ("Kustomization", "kustomizations", "kustomize.toolkit.fluxcd.io"),
+            ("Plan", "plans", "upgrade.cattle.io"),
+        ):
+            schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+            definition = {
+                "apiVersion": "apiextensions.k8s.io/v1",
+                "kind": "CustomResourceDefinition",
+                "metadata": {"name": f"{plural}.{group}"},
+                "spec": {
+                    "group": group,
+                    "names": {"kind": kind, "plural": plural},
+                    "scope": "Namespaced",
+                    "versions": [
+                        {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+                    ],
+                },
+            }
+            self.api.apply(definition)
+            self.addCleanup(self.api.delete, self.api.path_of(definition))
+            path = f"/apis/{group}/v1/{plural}"
+            self.wait(f"{plural} to be served", lambda path=path: self.api.raw("GET", path)[0] == 200, 60)
 
     @staticmethod
     def renew(ended, api):
