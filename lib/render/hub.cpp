@@ -10,9 +10,9 @@
 #include "api/codec.hpp"
 #include "api/labels.hpp"
 #include "api/names.hpp"
+#include "base/glob.hpp"
 #include "base/join_some.hpp"
 #include "base/text.hpp"
-#include "plan/decide/policy.hpp"
 #include "plan/kmm/eligible.hpp"
 #include "plan/kmm/hub_module.hpp"
 #include "plan/kmm/image_name.hpp"
@@ -175,7 +175,7 @@ private:
         }
         const std::string& image = resolved->config.container_image;
         if (std::any_of(missing_images_.begin(), missing_images_.end(),
-                        [&](const std::string& glob) { return plan::glob_matches(glob, image); })) {
+                        [&](const std::string& glob) { return base::glob_matches(glob, image); })) {
             const bool made = resolved->build || resolved->sign;
             skip(cluster, fmt::format("image {} is missing", base::escape(image)),
                  made ? "the hub builds or signs it first" : "push it; the hub waits for all images of a cluster");

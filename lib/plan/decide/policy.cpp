@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 
-#include "base/glob.hpp"
 #include "base/text.hpp"
 
 namespace kmm::plan {
@@ -57,10 +56,6 @@ void check_policy(const api::Module& module, Diagnostics& diagnostics) {
     }
     diagnostic.hint = "without it KMM's own way holds: a cordon unloads";
     diagnostics.push_back(std::move(diagnostic));
-}
-
-bool glob_matches(std::string_view pattern, std::string_view text) noexcept {
-    return base::glob_matches(pattern, text);
 }
 
 }  // namespace kmm::plan

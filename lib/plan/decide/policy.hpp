@@ -19,8 +19,4 @@ inline constexpr std::string_view k_annotation_unload_policy = "kmmtools.dev/unl
 /// Reports "bad-unload-policy" for an annotation with another value.
 void check_policy(const api::Module& module, Diagnostics& diagnostics);
 
-/// True if `text` matches `pattern`, in which "*" stands for any characters, none included, and "?" for one byte.
-/// O(|text| * |pattern|).
-[[nodiscard]] bool glob_matches(std::string_view pattern, std::string_view text) noexcept;
-
 }  // namespace kmm::plan

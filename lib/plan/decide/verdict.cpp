@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "api/names.hpp"
+#include "base/glob.hpp"
 #include "base/text.hpp"
 #include "plan/codes/reasons.hpp"
 #include "plan/decide/observe.hpp"
@@ -54,7 +55,7 @@ Resolution resolve_for(const api::Node& node, const Resolver& resolver) {
 
 bool is_missing(const Options& options, const std::string& image) {
     return std::any_of(options.missing_images.begin(), options.missing_images.end(),
-                       [&](const std::string& pattern) { return glob_matches(pattern, image); });
+                       [&](const std::string& pattern) { return base::glob_matches(pattern, image); });
 }
 
 /// "same image, other settings: …" with the names of those that differ.

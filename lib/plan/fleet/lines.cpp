@@ -18,11 +18,11 @@
 
 #include "api/names.hpp"
 #include "base/counted.hpp"
+#include "base/glob.hpp"
 #include "base/module_name.hpp"
 #include "base/text.hpp"
 #include "plan/codes/reasons.hpp"
 #include "plan/decide/order.hpp"
-#include "plan/decide/policy.hpp"
 #include "plan/decide/situation.hpp"
 #include "plan/decide/verdict.hpp"
 #include "plan/kmm/eligible.hpp"
@@ -198,8 +198,9 @@ public:
     void see(const Resolution& resolution) {
         const auto* resolved = std::get_if<Resolved>(&resolution);
         if (resolved == nullptr || unmatched_.empty()) { return; }
-        std::erase_if(unmatched_,
-                      [&](const auto& pattern) { return glob_matches(pattern, resolved->config.container_image); });
+        std::erase_if(unmatched_, [&](const auto& pattern) {
+            return base::glob_matches(pattern, resolved->config.container_image);
+        });
     }
 
     void report(Diagnostics& diagnostics) const {

@@ -15,13 +15,6 @@ using namespace kmm::kubernetes::test;
 
 namespace {
 
-value::Node yaml(const std::string& text) {
-    Diagnostics faults;
-    auto documents = value::read_yaml(text, "facts", faults);
-    REQUIRE(faults.empty());
-    return std::move(documents.front().root);
-}
-
 /// What a node says where everything is fine; `member` 1 leads.
 std::string facts_of(const std::string& name, int member) {
     std::string text = "node: " + name + R"(
@@ -74,7 +67,7 @@ std::map<std::string, CheckResult> node_results(const Changes& changes = {}, con
             REQUIRE(at != std::string::npos);
             text.replace(at, change->second.first.size(), change->second.second);
         }
-        answers[name] = {yaml(text), "", 1767312000 - 1, 1767312000 + 1};
+        answers[name] = {answer_of(text), "", 1767312000 - 1, 1767312000 + 1};
     }
     std::map<std::string, CheckResult> results;
     CheckInput input{inventory, seen, builtin_catalogue(), Version::parse(target)};
@@ -116,12 +109,12 @@ TEST_CASE("an issue that meets Nodes of another name than their host") {
     CHECK(found().outcome == Outcome::skip);
     CHECK(found().detail == std::string(issue) + "; no node was asked for its host name");
     NodeAnswers answers;
-    answers["a"] = {yaml("{node: a, hostName: A}"), "", 0, 0};
-    answers["w"] = {yaml("{node: w, hostName: w.example}"), "", 0, 0};
+    answers["a"] = {answer_of("{node: a, hostName: A}"), "", 0, 0};
+    answers["w"] = {answer_of("{node: w, hostName: w.example}"), "", 0, 0};
     input.nodes = &answers;
     CHECK(found().outcome == Outcome::fail);
     CHECK(found().detail == std::string(issue) + ": w (host w.example)");
-    answers["w"] = {yaml("{node: w, hostName: w}"), "", 0, 0};
+    answers["w"] = {answer_of("{node: w, hostName: w}"), "", 0, 0};
     CHECK(found().outcome == Outcome::ok);
 }
 

@@ -6,6 +6,7 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "kubernetes/inventory/inventory.hpp"
 #include "value/reader.hpp"
@@ -32,6 +33,14 @@ inline Inventory inventory_of(std::string_view text) {
 }
 
 /// A control-plane node with its static Pods, all of one version.
+/// A document without faults, as a node answers.
+inline value::Node answer_of(const std::string& text) {
+    Diagnostics faults;
+    auto documents = value::read_yaml(text, "facts", faults);
+    REQUIRE(faults.empty());
+    return std::move(documents.front().root);
+}
+
 inline std::string control_plane(const std::string& name, const std::string& version) {
     std::string text =
         "---\n{kind: Node, apiVersion: v1, metadata: {name: " + name +

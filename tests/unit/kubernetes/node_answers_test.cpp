@@ -13,17 +13,6 @@ using namespace kmm;
 using namespace kmm::kubernetes;
 using namespace kmm::kubernetes::test;
 
-namespace {
-
-value::Node etcd_answer(const std::string& text) {
-    Diagnostics faults;
-    auto documents = value::read_yaml(text, "facts", faults);
-    REQUIRE(faults.empty());
-    return std::move(documents.front().root);
-}
-
-}  // namespace
-
 TEST_CASE("what a worker says is said of its node, and what names its node is not said twice") {
     const auto inventory = inventory_of(control_plane("a", "v1.34.4") + worker("w", "v1.34.4"));
     const auto seen = observe(inventory);
@@ -40,8 +29,8 @@ TEST_CASE("what a worker says is said of its node, and what names its node is no
 TEST_CASE("the node whose etcd leads is found by what each member says of itself") {
     NodeAnswers answers;
     answers["a"].problem = "no answer";
-    answers["b"].facts = etcd_answer("etcd: {memberID: '2', leaderID: '3'}");
+    answers["b"].facts = answer_of("etcd: {memberID: '2', leaderID: '3'}");
     CHECK(etcd_leader(answers).empty());
-    answers["c"].facts = etcd_answer("etcd: {memberID: '3', leaderID: '3'}");
+    answers["c"].facts = answer_of("etcd: {memberID: '3', leaderID: '3'}");
     CHECK(etcd_leader(answers) == "c");
 }

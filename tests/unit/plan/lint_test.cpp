@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/glob.hpp"
 #include "plan/decide/order.hpp"
 #include "plan/decide/policy.hpp"
 #include "plan/fleet/make_plan.hpp"
@@ -322,7 +323,7 @@ TEST_SUITE("plan::unit") {
                                                      {"*aab", "aaab", true}}) {
             CAPTURE(pattern);
             CAPTURE(text);
-            CHECK(plan::glob_matches(pattern, text) == matches);
+            CHECK(base::glob_matches(pattern, text) == matches);
         }
     }
 

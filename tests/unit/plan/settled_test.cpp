@@ -7,6 +7,7 @@
 #include <map>
 #include <random>
 
+#include "base/glob.hpp"
 #include "plan/decide/policy.hpp"
 #include "plan/fleet/make_plan.hpp"
 #include "plan/kmm/eligible.hpp"
@@ -193,7 +194,7 @@ private:
         if (want == Want::remove) { erase(config.spec, module.meta.name); }
         if (want != Want::put) { return; }
         for (const auto& pattern : options_.missing_images) {
-            if (glob_matches(pattern, resolved->config.container_image)) { return; }
+            if (base::glob_matches(pattern, resolved->config.container_image)) { return; }
         }
         api::NodeModule entry;
         entry.name = module.meta.name;
